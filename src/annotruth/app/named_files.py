@@ -26,6 +26,7 @@ from annotruth.errors import (
 )
 from annotruth.io.atomic import path_behind_links
 from annotruth.models.pairs.registry import PAIR_MODELS
+from annotruth.report.pdf import HTML, MARK, check_pdf
 
 if TYPE_CHECKING:
     from annotruth.observations.options import ReadOptions
@@ -218,6 +219,8 @@ def check_existing(
     if Path(path).exists():
         with system_errors_reported(path):
             _check_replaced(flag, Path(path), kind, force=force)
+    if kind == "page" and Path(path).suffix.lower() not in HTML:
+        check_pdf(path, flag)
 
 
 def _check_replaced(flag: str, path: Path, kind: OutputKind, *, force: bool) -> None:
@@ -247,7 +250,7 @@ def _check_replaced(flag: str, path: Path, kind: OutputKind, *, force: bool) -> 
 def _is_own(path: Path, kind: str) -> bool:
     """Return whether annotruth wrote a file of this kind."""
     if kind == "page":
-        return _GENERATOR in _head(path)
+        return _is_page(path)
     if is_workbook(path):
         return _is_unchanged_workbook(path)
     columns = _columns_as_written(path)
@@ -297,6 +300,15 @@ def _folder_kind(folder: Path) -> str | None:
     if not isinstance(entries, dict) or not {"format", "model"} <= entries.keys():
         return None
     return "fit" if "files" in entries else "tables"
+
+
+def _is_page(path: Path) -> bool:
+    """Return whether annotruth wrote a file, as a page in HTML or PDF."""
+    if _GENERATOR in _head(path):
+        return True
+    with path.open("rb") as file:
+        file.seek(max(path.stat().st_size - len(MARK), 0))
+        return file.read() == MARK
 
 
 def _head(path: Path) -> bytes:

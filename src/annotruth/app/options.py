@@ -189,10 +189,11 @@ safe_cells: Put ' before text in the CSV of --out and --soft that a spreadsheet 
     formula.
 save DIR: Save the fit to this folder, for `annotruth update` and annotruth.load.
 update.save DIR: Save the new fit to this folder, and leave FIT as it is. | FIT itself
-report FILE: Write a report with tables and charts: one HTML file.
-compare.report FILE: Write a page with the tables here: one HTML file.
-demo.report FILE: Write a report here: one HTML file.
-page --report FILE: Write the report here: one HTML file.
+report FILE: Write a report with tables and charts: one file, .html or .pdf.
+compare.report FILE: Write a page with the tables here: one file, .html or .pdf.
+demo.report FILE: Write a report here: one file, .html or .pdf.
+page --report FILE: Write the report here: one file, .html or .pdf.
+title TEXT: The heading of the report. | the name of the input
 source NAME: The name of the labels in the heading. | the name of FIT|LABELS
 keep FILE: Write whom to keep, to drop and to ask, and why: .csv, .parquet, .json or .xlsx.
 preferences FILE: Write the decided comparisons for training here, with the probability that each
@@ -351,6 +352,7 @@ _SHARED_OUTPUT_FLAGS: Flags = {
     "format_": (Literal["csv", "parquet", "json"], "csv"),
     "safe_cells": _FLAG,
     "report": _FILE,
+    "title": _TEXT,
     "keep": _FILE,
     "force": _FLAG,
 }

@@ -42,6 +42,7 @@ _FILE_KINDS: Mapping[str, OutputKind] = {"--report": "page", "--keep": "verdicts
 
 # Flags that change nothing without another one.
 _NEEDED = {
+    "title": "report",
     "soft_readout": "soft",
     "label_studio": "predictions",
     "assign_format": "assign",
@@ -71,6 +72,7 @@ class Outputs:
     price: float | None = None  # of one label, for the workbook
     save: Path | None = None  # the folder of the saved fit
     report: Path | None = None
+    title: str | None = None  # the heading of the report
     # the soft labels, and what they are
     soft: Path | None = None
     soft_readout: Readout | None = None
@@ -185,7 +187,7 @@ class Outputs:
         ``arguments``, ``truth`` and ``changes`` are for the report, as in `Fit.report`.
         """
         written = Written([], [])
-        further: dict[str, Any] = {"arguments": arguments}
+        further: dict[str, Any] = {"arguments": arguments, "title": self.title}
         if fit.kind == "labels":
             further["changes"] = changes
         if self.out is not None and named_files.is_workbook(self.out):

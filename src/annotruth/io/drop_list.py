@@ -38,7 +38,7 @@ WORKBOOK, DECISION_SHEET = ".xlsx", "Decisions"
 DECISION, DECISIONS = "your decision", ("pay", "do not pay", "ask")
 """The sheet and the column of a workbook in which people decide, and what they decide on annotators."""
 
-LEFT_OUT = "of annotators left out (`--drop`)"
+LEFT_OUT = "of annotators left out"
 """Why rows of annotators who are left out are not used."""
 
 _LISTS = ("", ".txt", ".lst")  # suffixes of files that hold one id per line

@@ -11,6 +11,7 @@ import typer
 from annotruth.app import console, named_files, values
 from annotruth.app.outputs import advice_arguments, write_out
 from annotruth.bindings import bound
+from annotruth.errors import InputError
 from annotruth.models.pairs.registry import PAIR_MODELS
 
 if TYPE_CHECKING:
@@ -37,6 +38,7 @@ def compare(
     models: str | None = None,
     read: ReadOptions,
     report: Path | None = None,
+    title: str | None = None,
     out: Path | None = None,
     force: bool = False,
     as_json: bool = False,
@@ -56,7 +58,9 @@ def compare(
         annotruth compare votes.csv --models pair-gpm,bradley-terry
     """
     names = None if models is None else values.parse_list(models)
-    flags = {"--report": report, "--truth": truth, "--out": out}
+    flags = {"--report": report, "--title": title, "--truth": truth, "--out": out}
+    if title is not None and report is None:
+        raise InputError("--title needs --report FILE")
     pair_model = next((name for name in names or () if name in PAIR_MODELS), None)
     with console.running(quiet=quiet, as_json=as_json) as progress:
         from annotruth.selection.choose import Choice
@@ -90,7 +94,7 @@ def compare(
                 write_out(made, out, extra={}, safe_cells=False)
             if report is not None:
                 progress.start("writing report")
-                comparison.report(report, source=named_files.heading(labels))
+                comparison.report(report, source=named_files.heading(labels), title=title)
             return comparison
 
         def of_comparisons() -> Choice:
