@@ -102,7 +102,7 @@ def test_the_summary_and_saved_fits_count_rows(write, tmp_path):
     for line in (
         "1 row had no label and was dropped",
         "1 row not used: replaced by a later label of the annotator",
-        "2 rows not used: of annotators left out (`--drop`)",
+        "2 rows not used: of annotators left out",
         "rows: 6 read, 2 used",
     ):
         assert line in lines
