@@ -19,11 +19,12 @@ from typing import TYPE_CHECKING, Any
 from annotruth.bindings import bind
 
 if TYPE_CHECKING:
-    from annotruth import agreement, metrics, simulate
+    from annotruth import coefficients, metrics, simulate
     from annotruth.advising import next_labels, plan_labels
     from annotruth.analyses.advice.advice import Advice
     from annotruth.analyses.advice.changes import changes
     from annotruth.analyses.advice.plan import Plan
+    from annotruth.analyses.agreement import AgreementTable, agreement
     from annotruth.api import evaluate, fit, load, update
     from annotruth.engines.spark import SparkEngine
     from annotruth.errors import (
@@ -65,7 +66,9 @@ bind(
         "load": "annotruth.models.storage:load",
         "load_fit": "annotruth.models.storage:load_fit",
         "labels.first_lines": "annotruth.report.verdict:first_lines_of_labels",
+        "labels.item": "annotruth.report.explain:explain_item",
         "labels.kind": "annotruth.models.fits.tables:LABELS",
+        "labels.annotator": "annotruth.report.explain:explain_annotator",
         "labels.evaluate": "annotruth.selection.evaluate:evaluate_labels",
         "labels.plot": "annotruth.report.charts.fit_charts:FitCharts",
         "labels.read": "annotruth.io.readers:labels_of",
@@ -79,7 +82,9 @@ bind(
         "distributed.evaluate": "annotruth.models.storage.folder:refuse_distributed",
         "distributed.update": "annotruth.models.storage.folder:refuse_distributed",
         "comparisons.first_lines": "annotruth.report.rank_verdict:first_lines_of_ranking",
+        "comparisons.item": "annotruth.report.explain:explain_item",
         "comparisons.kind": "annotruth.models.pairs.result:COMPARISONS",
+        "comparisons.annotator": "annotruth.report.explain:explain_annotator",
         "comparisons.evaluate": "annotruth.selection.evaluate:evaluate_ranking",
         "comparisons.plot": "annotruth.report.charts.rank_charts:RankCharts",
         "comparisons.read": "annotruth.io.readers:comparisons_of",
@@ -88,7 +93,9 @@ bind(
         "comparisons.update": "annotruth.ranking:update_ranking",
         "comparisons.write": "annotruth.report.workbook.write:write_fit",
         "comparisons.verdict_table": "annotruth.analyses.advice.annotators:verdict_table",
+        "sets.item": "annotruth.report.explain:explain_item",
         "sets.kind": "annotruth.sets.fit:SETS",
+        "sets.annotator": "annotruth.report.explain:explain_annotator",
         "sets.evaluate": "annotruth.sets.fit:evaluate_sets",
         "sets.model": "annotruth.sets.model:SetModel",
         "sets.report": "annotruth.report.page:write_report",
@@ -116,6 +123,7 @@ __all__ = [
     "IBCC",
     "MACE",
     "Advice",
+    "AgreementTable",
     "AnnotruthError",
     "AnnotruthWarning",
     "BradleyTerry",
@@ -148,6 +156,7 @@ __all__ = [
     "agreement",
     "changes",
     "choose",
+    "coefficients",
     "compare",
     "compare_rankings",
     "evaluate",
@@ -172,6 +181,7 @@ _NAMES = {  # per module
     "annotruth.analyses.advice.advice": "Advice",
     "annotruth.analyses.advice.changes": "changes",
     "annotruth.analyses.advice.plan": "Plan",
+    "annotruth.analyses.agreement": "AgreementTable agreement",
     "annotruth.api": "evaluate fit load update",
     "annotruth.engines.spark": "SparkEngine",
     "annotruth.errors": "AnnotruthError AnnotruthWarning ConvergenceWarning InputError OutputError",
@@ -203,7 +213,7 @@ _NAMES = {  # per module
     "annotruth.sets.model": "SetModel",
 }
 _MODULE_OF = {name: module for module, names in _NAMES.items() for name in names.split()}
-_MODULES = ("agreement", "metrics", "simulate")
+_MODULES = ("coefficients", "metrics", "simulate")
 
 
 def __getattr__(name: str) -> Any:

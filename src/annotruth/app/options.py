@@ -47,6 +47,7 @@ fit.labels LABELS: {labels} Or the folder of a saved fit, whose labels are fitte
 update.labels LABELS: The new labels, or all labels again, in any format that `annotruth fit`
     reads, also several files; for a saved ranking, comparisons that `annotruth rank` reads.
 compare.labels FIT|LABELS: {fit_or_labels}
+agreement.labels FIT|LABELS: {fit_or_labels}
 open_.file FILE: Labels or comparisons, in any format that `annotruth fit` or `annotruth rank` reads.
 votes VOTES: Comparisons with columns left, right, annotator, winner (left, right, tie, or the
     item); or winner, loser, annotator; or what an arena, crowd-kit or a platform exports; in the
@@ -152,6 +153,8 @@ machine_margin SHARE: By how much a machine may be worse than a person to replac
 fit.warm_start FIT: Continue this saved fit with exactly these LABELS, such as a later export: with
     its model, options and scale, unless others are given, and its past fits.
 refit: Fit all labels again, also if none of them is new.
+same_people: Intervals for other items labelled by the same people; without it, for other people,
+    too, which makes them wide where there are few.
 [Engine]
 fit.engine ENGINE: Where the passes over the labels run: memory (this machine), gpu (an NVIDIA
     card: gpm, dawid-skene and robust-gpm), auto (the faster of the two), or spark.
@@ -162,6 +165,8 @@ storage URL: A folder that all of Spark's machines can reach.
 database URL: sqlite:///FILE, or postgresql://USER:PASSWORD@HOST/NAME, which is better given as
     ANNOTRUTH_SERVE_DATABASE in the environment: other users of the machine do not see it. | a
     SQLite file in the data folder
+root DIR: Folder whose files the tools read; nothing outside of it is read or written. | the current
+    folder
 folder --data-dir DIR: Folder of the service's files: snapshots and the database. | annotruth-data
 host HOST: Address to listen on; 0.0.0.0 for all, behind a proxy with TLS. | 127.0.0.1
 port PORT: Port to listen on; 0 for any free one. | 8377
@@ -178,6 +183,8 @@ out --out,-o PATH: Write the tables to this folder: items, annotators, labels or
 compare.out --out,-o PATH: Write the tables of models and their agreement to this folder; if it
     ends in .csv, .parquet or .json, only that of models to this file; if in .xlsx, both to a
     workbook.
+agreement.out --out,-o PATH: Write the table to this file (.csv, .parquet or .json), or into this
+    folder.
 next_.out --out,-o PATH: Write the tables to this folder: items, annotators and assignments; if it
     ends in .csv, .parquet or .json, only that of items to this file; if in .xlsx, a workbook.
 simulate.out --out,-o DIR: Write the tables to this folder.
