@@ -65,7 +65,7 @@ _COMMANDS: dict[str, tuple[Callable[..., None], ...]] = {
     "Recover what is right": (open_, fit, rank, update, report, compare, agreement),
     "Decide what to label next": (next_, plan),
     "Try it without data": (demo, simulate, reproduce),
-    "Serve": (mcp,),
+    "Serve people and agents": (mcp,),
 }
 
 
@@ -191,7 +191,7 @@ for _group, _commands in SERVE_COMMANDS.items():
         _add_command(_under, _command, _command.__name__.removeprefix(f"{_group}_").rstrip("_"))
     if _group:
         _service.add_typer(_under, name=_group)
-app.add_typer(_service, name="serve", rich_help_panel="Watch labels as they arrive")
+app.add_typer(_service, name="serve", rich_help_panel="Serve people and agents")
 
 
 def _show_version(requested: bool) -> None:

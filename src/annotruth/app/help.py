@@ -43,7 +43,7 @@ def _shortened(text: str, width: int) -> str:
 
 def front_page(group: Any, context: Any) -> str:
     """Return the commands in their groups on one screen."""
-    lines = ["Usage: annotruth COMMAND ...", "", group.help, ""]
+    lines = ["Usage: annotruth COMMAND ...", group.help, ""]
     commands = [group.get_command(context, name) for name in group.list_commands(context)]
     for title, some in groupby(commands, key=attrgetter("rich_help_panel")):
         lines.append(title)

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from annotruth.errors import InputError, listed, shown
-from annotruth.io.cells import ANSWER_PREFIX, load_cell, with_form_columns
+from annotruth.io.formats.cells import ANSWER_PREFIX, load_cell, with_form_columns
 from annotruth.io.formats.matrix import is_empty
 from annotruth.io.formats.source import INPUT_PREFIX, ITEM_FIELD, Format, Record, Source
 from annotruth.io.formats.votes import (

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from annotruth.errors import InputError
-from annotruth.io.cells import load_cell
+from annotruth.io.formats.cells import load_cell
 from annotruth.io.formats.source import Format, Record, Source
 from annotruth.io.formats.votes import (
     FormAnswer,
