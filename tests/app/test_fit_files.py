@@ -43,7 +43,7 @@ def test_one_of_several_questions_is_chosen(run, tmp_path):
     code, _, err = run("fit", path)
     assert code == 2
     assert err.count("\n") == 1
-    assert "several questions, a, b: choose one, such as question='a' (`--question a`)" in err
+    assert "several questions, a, b: choose one, such as `--question a`" in err
     _, out, _ = run("fit", path, "--question", "a", "--json")
     assert json.loads(out)["n_categories"] == 2
 
