@@ -109,6 +109,10 @@ class LabelsError(InputError):
     """Labels were given where pair comparisons are read: fit a model of labels instead."""
 
 
+class NoQuestionsError(InputError):
+    """A question was named where labels are of one question."""
+
+
 class NotFittedError(AnnotruthError, AttributeError):
     """An estimator is not fitted: call ``fit``. ``hasattr(estimator, "result_")`` is False before."""
 
@@ -238,9 +242,9 @@ def counted(number: int, one: str, many: str | None = None) -> str:
 
 
 def shorten(name: str, max_length: int = 60) -> str:
-    """Return a name, printable, and shortened if it is too long for a list of names."""
+    """Return a name, printable, and cut in the middle if it is too long for a list of names."""
     name = printable(name)
-    return name if len(name) <= max_length else f"{name[: max_length - 1]}…"
+    return name if len(name) <= max_length else _cut(name, max_length - 1)
 
 
 _NEXT_STEPS = {

@@ -19,6 +19,7 @@ from annotruth.analyses import OPTIONS, check_analyses, fit_with_analysis
 from annotruth.bindings import bound
 from annotruth.engines import DistributedLabels, Engine, get_engine, native_engine
 from annotruth.errors import AnnotruthWarning, InputError, option, shown
+from annotruth.io.drop_list import dropped_ids, leave_out
 from annotruth.io.parse import load_table
 from annotruth.io.readers import reading_stage
 from annotruth.io.sources import file_named_in_errors
@@ -36,7 +37,7 @@ from annotruth.models.registry import (
 )
 from annotruth.models.result import Fit, is_fit
 from annotruth.observations import Labels
-from annotruth.observations.options import ALL_QUESTIONS, ReadOptions
+from annotruth.observations.options import ALL_QUESTIONS, Campaign, ReadOptions
 from annotruth.observations.scale import MANY_NUMBERS, parse_numbers
 from annotruth.observations.validate import input_warnings
 
@@ -213,17 +214,25 @@ def fit_labels(request: FitRequest) -> Fit:
         request = _as_before(request, previous)
     data, read, progress = request.data, request.read, request.progress
     estimator = _named_estimator(request)
+    campaign = Campaign() if previous is None else previous.campaign
     if is_fit(data):
-        data = _labels_of_fit(request, estimator)
+        saved: Fit = bound("load_fit")(data, "labels")
+        data = _labels_of_fit(saved, request, estimator)
+        campaign = saved.campaign if previous is None else campaign
     engine = get_engine("memory") if estimator is None else estimator.engine_for(data)
     if previous is not None:
         _check_continues(previous, estimator, engine)
     if special:
         _check_special(request, estimator, engine)
     start_stage(progress, reading_stage(data))
-    labels: Any = engine.read(
-        data, read, gold=request.gold, annotator_prior=request.annotator_prior
-    )
+
+    def load(options: ReadOptions) -> Any:
+        known = {"gold": request.gold, "annotator_prior": request.annotator_prior}
+        return engine.read(data, options, **known)
+
+    labels = load(read) if previous is None else campaign.read(load, read)
+    if previous is not None:
+        labels = leave_out(labels, ReadOptions(), also=campaign.drop)
     if labels.scale.has_sets:
         return _fit_sets(request, labels)
     if "classifier" in special:
@@ -245,6 +254,8 @@ def fit_labels(request: FitRequest) -> Fit:
     _LOGGER.info("%s after %d iterations: %s", found.model, found.n_iter, found.stop_reason)
     if not isinstance(labels, DistributedLabels):
         found = continued(found, previous)
+        dropped = dropped_ids(read) if read.drops_annotators else ()
+        found = replace(found, campaign=campaign.after(read, dropped))
     if not isinstance(data, Labels):  # labels that were read already
         warn_of_scale(found, read)
     return found
@@ -316,9 +327,8 @@ def _named_estimator(request: FitRequest) -> Estimator | None:
     return estimator
 
 
-def _labels_of_fit(request: FitRequest, estimator: Estimator | None) -> Labels:
+def _labels_of_fit(saved: Fit, request: FitRequest, estimator: Estimator | None) -> Labels:
     """Return the labels of a fit, without what the model cannot use."""
-    saved: Fit = bound("load_fit")(request.data, "labels")
     labels = replace(saved.data, annotator_weight=None)
     if estimator is None or not estimator.capabilities.classifier or "by" in request.special:
         return replace(labels, classifier=None)

@@ -15,6 +15,7 @@ from annotruth.analyses.advice.pairs.plan import PairPlan, check_pair_target, pl
 from annotruth.analyses.machines.fits import check_machines, rank_with_machines
 from annotruth.engines import get_engine
 from annotruth.errors import InputError, option
+from annotruth.io.drop_list import dropped_ids, leave_out_again
 from annotruth.io.readers import load_comparisons, reading_stage
 from annotruth.io.sources import file_named_in_errors
 from annotruth.models.em import ProgressCallback, start_stage
@@ -29,7 +30,7 @@ from annotruth.models.result import RankFit, is_fit
 from annotruth.models.storage import load_fit
 from annotruth.observations import Comparisons
 from annotruth.observations.append import append_comparisons
-from annotruth.observations.options import ReadOptions
+from annotruth.observations.options import Campaign, ReadOptions
 from annotruth.observations.pairs.columns import OF_BOTH_SIDES
 from annotruth.observations.pairs.table import BOTH_BAD
 from annotruth.selection.choose import Choice, choose_among
@@ -104,7 +105,8 @@ def rank(
         )
     else:
         fit = _fit(estimator, comparisons, progress)
-    return keep.analysed(fit)
+    campaign = load_fit(data, "comparisons").campaign if is_fit(data) else Campaign()
+    return replace(keep.analysed(fit), campaign=campaign.after(read, dropped_ids(read)))
 
 
 class KeptColumns(NamedTuple):
@@ -190,17 +192,23 @@ def update_ranking(
     analysis_again(before)  # refuses machines
     start_stage(progress, reading_stage(data))
     keep = KeptColumns.of(before)
-    new = load_comparisons(data, replace(keep.options(read), drop=()))
+    new = before.campaign.read(
+        partial(load_comparisons, data), replace(keep.options(read), drop=())
+    )
     with file_named_in_errors(data):
         appended = append_comparisons(before.data, new)
-    # They may have been left out of the fit before.
+    campaign = before.campaign.after(read, dropped_ids(read))
     dropped = ReadOptions(drop=read.drop, max_size=read.max_size)
-    comparisons = load_comparisons(appended.table, dropped)
+    known = before.campaign.drop
+    comparisons = leave_out_again(appended.table, dropped, known, n_repeated=appended.n_repeated)
     if not refit and comparisons.n_comparisons == before.data.n_comparisons:
-        return UpdatedFit(before, appended.n_repeated)
+        same = campaign == before.campaign
+        return UpdatedFit(
+            before if same else replace(before, campaign=campaign), appended.n_repeated
+        )
     estimator = make_pair_estimator(before.model, settings_of(before))
     after = _fit(estimator, comparisons, progress)
-    return UpdatedFit(keep.analysed(after), appended.n_repeated)
+    return UpdatedFit(replace(keep.analysed(after), campaign=campaign), appended.n_repeated)
 
 
 def compare_rankings(

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from annotruth.analyses import analysis_again
 from annotruth.errors import InputError, function, option
 from annotruth.fitting import continued, with_over_time
-from annotruth.io.drop_list import leave_out
+from annotruth.io.drop_list import dropped_ids, leave_out, leave_out_again
 from annotruth.io.parse import load_table
 from annotruth.io.readers import load_labels, reading_stage
 from annotruth.io.sources import file_named_in_errors
@@ -57,15 +58,21 @@ def update_fit(
     categories = before.data.scale.categories
     if not_available(categories, None).any():  # a category of this fit, not a missing label
         read = replace(read, categories=categories.to_pylist())
-    new = load_labels(data, replace(read, drop=()))
+    new = before.campaign.read(partial(load_labels, data), replace(read, drop=()))
     with file_named_in_errors(data if gold is None else gold):
         truths = load_table(gold, max_size=read.max_size)
         appended = append_labels(before.data, new, gold=truths, duplicates=read.duplicates)
-    labels = leave_out(appended.table, read, strict=False)
+    campaign = before.campaign.after(read, dropped_ids(read))
+    known = before.campaign.drop
+    labels = leave_out_again(appended.table, read, known, n_repeated=appended.n_repeated)
     if not refit and labels.same_as(before.data):
-        return UpdatedFit(before, appended.n_repeated)
+        same = campaign == before.campaign
+        return UpdatedFit(
+            before if same else replace(before, campaign=campaign), appended.n_repeated
+        )
     after = fit_again(before, labels, progress=progress)
-    return UpdatedFit(continued(after, before), appended.n_repeated)
+    after = replace(continued(after, before), campaign=campaign)
+    return UpdatedFit(after, appended.n_repeated)
 
 
 def fit_without_dropped(
@@ -76,7 +83,8 @@ def fit_without_dropped(
     labels = leave_out(fit.data, read, strict=False)
     if labels is fit.data:
         return fit
-    return continued(fit_again(fit, labels, progress=progress), fit)
+    after = continued(fit_again(fit, labels, progress=progress), fit)
+    return replace(after, campaign=fit.campaign.after(ReadOptions(), dropped_ids(read)))
 
 
 def fit_again(before: Fit, labels: Labels, *, progress: ProgressCallback | None = None) -> Fit:

@@ -60,7 +60,7 @@ def test_a_name_that_is_too_long_is_one_line_and_exit_2(run, write, tmp_path, mo
     write("l.csv", GOOD)
     code, out, err = run("fit", *(word.format("x" * 300) for word in words))
     assert (code, out) == (2, "")
-    assert err == f"annotruth: {'x' * 59}…: the name is too long: choose a shorter one\n"
+    assert err == f"annotruth: {'x' * 39}…{'x' * 20}: the name is too long: choose a shorter one\n"
 
 
 @pytest.mark.parametrize(

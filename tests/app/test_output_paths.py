@@ -70,10 +70,10 @@ def test_no_output_replaces_an_input_or_another_output(refused, files, words):
 
 @pytest.mark.parametrize("command", ["fit", "next", "compare"])
 def test_a_file_of_another_format_is_no_folder(run, files, command):
-    code, out, err = run(command, "in.csv", "--out", "items.xlsx")
+    code, out, err = run(command, "in.csv", "--out", "items.tsv")
     assert (code, out) == (2, "")
     assert err.startswith(
-        "annotruth: --out items.xlsx: a table is written to a name that ends in .csv"
+        "annotruth: --out items.tsv: a table is written to a name that ends in .csv"
     )
     (files / "day.txt").mkdir()
     assert run("fit", "in.csv", "--model", "gpm", "--out", "day.txt")[0] == 0

@@ -1,7 +1,7 @@
 """Kill commands and make their writes fail; check that there is exactly the old or the new afterwards.
 
 Run as ``python -m tests.crash [--kills N] [--faults N] [--seed N]`` in the root of the repository. The
-commands are `update` in place, `fit` over existing outputs, and `report`. Each is killed (SIGKILL) at random
+commands are `update` in place, `fit` over existing outputs, `next` with a workbook, and `report`. Each is killed (SIGKILL) at random
 times, and gets each of several faults at every operation that changes files. Afterwards each output
 must be exactly the old or exactly the new one, and after the next run there must be no leftovers.
 Then ten processes update one fit at once.

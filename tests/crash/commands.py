@@ -78,6 +78,7 @@ COMMANDS = {
             "keep.csv": file_digest,
         },
     ),
+    "next": Command(("next", "fit", "--out", "book.xlsx", "--force"), {"book.xlsx": file_digest}),
     "report": Command(("report", "fit", "--report", "report.html"), REPORT),
 }
 FIRST = ("fit", "old.csv", *FIT_WORDS[2:])

@@ -64,7 +64,8 @@ def test_styles_of_one_chart_do_not_apply_to_another(crowd):
 
 
 @pytest.mark.parametrize(
-    ("suffix", "start"), [("svg", b"<svg"), ("png", b"\x89PNG"), ("html", b"<!doctype html>")]
+    ("suffix", "start"),
+    [("svg", b"<svg"), ("png", b"\x89PNG"), ("pdf", b"%PDF-"), ("html", b"<!doctype html>")],
 )
 def test_charts_are_saved_in_the_format_of_the_file_name(suffix, start, crowd, hostile, tmp_path):
     for fit in (crowd, hostile):
@@ -74,8 +75,8 @@ def test_charts_are_saved_in_the_format_of_the_file_name(suffix, start, crowd, h
 
 
 def test_an_unknown_format_is_refused(crowd, tmp_path):
-    with pytest.raises(InputError, match=r"end the name in \.svg, \.png or \.html"):
-        crowd.plot.items().save(tmp_path / "chart.pdf")
+    with pytest.raises(InputError, match=r"end the name in \.svg, \.png, \.pdf or \.html"):
+        crowd.plot.items().save(tmp_path / "chart.eps")
     assert list(tmp_path.iterdir()) == []
 
 
@@ -121,6 +122,12 @@ def test_many_categories_are_put_into_bins():
 def test_a_text_is_cut_to_its_width(length):
     # Three letters of 7.44, of which two make room for the ellipsis.
     assert shorten("a" * length, 3 * 7.44 + 12.1) == ("aaa" if length == 3 else "a…")
+
+
+def test_cut_names_with_the_same_beginning_differ():
+    names = [f"very-long-prefix-of-a-crowd-worker-{k:03}" for k in range(3)]
+    assert len({shorten(name, 150.0) for name in names}) == 3
+    assert all(text_width([shorten(name, 150.0)], 400.0) <= 150.0 for name in names)
 
 
 @pytest.mark.parametrize(

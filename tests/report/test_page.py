@@ -179,6 +179,6 @@ def test_long_names_are_cut_in_lists():
         ("i" * 10_000 + str(e), f"{s}", "c" * 10_000 + str(e % 2)) for e in range(4) for s in "ab"
     ]
     text = make_report(at.fit(rows, "gpm")).html()
-    assert "c" * 59 + "…" in text
+    assert re.search("c{39}…c{19}[01]<", text)
     assert "c" * 61 not in re.sub("<title>.*?</title>", "", text)
     assert "1 label each" in make_report(at.fit([("a", "x", 1), ("b", "x", 2)], "gpm")).html()

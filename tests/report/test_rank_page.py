@@ -99,7 +99,7 @@ def test_tables_are_sorted_and_rows_open_with_keyboard(fit, page, read):
     reader.page.keyboard.press("Enter")
     dialog = reader.page.locator("dialog")
     dialog.get_by_text("Against whom, best first").wait_for()
-    won = [int(text) for text in dialog.locator("tbody tr td:nth-child(3)").all_inner_texts()]
+    won = [int(text) for text in dialog.locator("tbody tr td:nth-child(4)").all_inner_texts()]
     best = fit.item_table()["item"].to_pylist()[0]
     rows = fit.comparison_table().to_pylist()
     expected = sum(row[row["outcome"]] == best for row in rows if row["outcome"] != "tie")

@@ -253,14 +253,14 @@ def test_the_order_of_the_page(fits):
     assert 'class="notice"' not in page
 
 
-def test_the_heading_says_file_model_date_and_command(crowd):
+def test_the_page_says_file_model_date_and_command(crowd):
     page = make_report(
         crowd, source="a & b.csv", command="annotruth fit 'a & b.csv'", day=date(2026, 3, 1)
     ).html()
     assert "<h1>a &amp; b.csv</h1>" in page
     (under,) = re.findall('<p class="under">(.*?)</p>', page)
     assert under.startswith("gpm · 1 March 2026 · 1,200 labels of 60 items by 20 annotators, ")
-    assert under.endswith("<br><code>annotruth fit &#39;a &amp; b.csv&#39;</code>")
+    assert " with <code>annotruth fit &#39;a &amp; b.csv&#39;</code>. " in page
     again = make_report(
         crowd, source="a & b.csv", command="annotruth fit 'a & b.csv'", day=date(2026, 3, 1)
     ).html()

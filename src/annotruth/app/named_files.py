@@ -11,7 +11,8 @@ import glob
 import json
 import os
 import re
-from collections.abc import Callable, Iterable, Mapping
+import zipfile
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypeVar
 
@@ -25,6 +26,7 @@ from annotruth.errors import (
 )
 from annotruth.io.atomic import path_behind_links
 from annotruth.models.pairs.registry import PAIR_MODELS
+from annotruth.report.pdf import HTML, MARK, check_pdf
 
 if TYPE_CHECKING:
     from annotruth.observations.options import ReadOptions
@@ -32,9 +34,11 @@ if TYPE_CHECKING:
 A = TypeVar("A")
 B = TypeVar("B")
 
+WORKBOOK = ".xlsx"
+
 _PAIR_COLUMNS = {"left", "right", "winner", "loser"}
 
-TABLE_SUFFIXES = (".csv", ".parquet", ".json")
+TABLE_SUFFIXES = (".csv", ".parquet", ".json", WORKBOOK)
 
 TABLES = (
     *("items", "annotators", "labels", "distributions", "comparisons", "groups", "answers"),
@@ -42,8 +46,15 @@ TABLES = (
 )
 """The tables of fits, in the folder that ``--out`` names."""
 
-OutputKind = Literal["file", "page", "tables", "fit", "questions", "crowd"]
-"""A file, a page, or a folder: tables, a saved fit, saved fits of questions, a simulated crowd."""
+OutputKind = Literal["file", "page", "verdicts", "advice", "tables", "fit", "questions", "crowd"]
+"""A file: any, a page, verdicts on annotators or advice; or a folder: tables, a saved fit, saved fits
+of questions, a simulated crowd."""
+
+# The columns by which tables are recognised that annotruth wrote.
+_OWN_TABLES: Mapping[str, Sequence[Collection[str]]] = {
+    "verdicts": [("annotator", "verdict", "reason")],
+    "advice": [("item", "status", "add", "gain"), ("left", "right", "annotator", "gain")],
+}
 
 _FOLDERS = {
     "tables": "tables",
@@ -54,7 +65,7 @@ _FOLDERS = {
 _GENERATOR = b'<meta name="generator" content="annotruth">'
 _HEAD_BYTES = 4096
 _DATA = re.compile(r"data-[0-9a-f]{16}")  # the files of a saved fit
-_OTHER_SUFFIXES = (".tsv", ".txt", ".xlsx", ".jsonl", ".html", ".arrow", ".feather", ".gz", ".zip")
+_OTHER_SUFFIXES = (".tsv", ".txt", ".xls", ".jsonl", ".html", ".arrow", ".feather", ".gz", ".zip")
 
 
 def one_or_several(names: list[str]) -> str | list[str]:
@@ -107,6 +118,11 @@ def heading(names: list[str]) -> str:
 def is_table_file(path: str | Path | None) -> bool:
     """Return whether ``--out`` names a file for the first table, not a folder for all."""
     return path is not None and Path(path).suffix.lower() in TABLE_SUFFIXES
+
+
+def is_workbook(path: str | Path | None) -> bool:
+    """Return whether an output is a workbook."""
+    return path is not None and Path(path).suffix.lower() == WORKBOOK
 
 
 def check_outputs(
@@ -170,17 +186,19 @@ def _arrow_files(folder: Path) -> list[Path]:
     return list(folder.glob("data-*/*"))
 
 
-def check_out(out: str | Path | None, *, force: bool) -> None:
+def check_out(out: str | Path | None, *, force: bool, advice: bool = False) -> None:
     """Refuse to replace what annotruth did not write with the tables of ``--out``.
 
-    Names of files in other formats, such as items.xlsx, are not those of folders.
+    Names of files in other formats, such as items.tsv, are not those of folders. ``advice``: whether
+    the tables are those of advice, of which a file is recognised.
     """
     if out is not None and Path(out).suffix.lower() in _OTHER_SUFFIXES and not Path(out).exists():
         raise InputError(
             f"--out {out}: a table is written to a name that ends in .csv, .parquet or .json, all "
-            "tables to a folder"
+            "tables to a folder, or to a workbook that ends in .xlsx"
         )
-    check_existing("--out", out, "file" if is_table_file(out) else "tables", force=force)
+    file: OutputKind = "advice" if advice else "file"
+    check_existing("--out", out, file if is_table_file(out) else "tables", force=force)
 
 
 def check_existing(
@@ -188,8 +206,9 @@ def check_existing(
 ) -> None:
     """Refuse to replace what annotruth did not write, unless ``force`` is set.
 
-    Files are never replaced. A page is replaced if annotruth wrote it, and so are tables, saved fits
-    and simulated crowds; a folder may hold other files beside them. ``flag`` names the path in the
+    Pages, workbooks, verdicts and advice are replaced if annotruth wrote them, and workbooks only if
+    nobody has saved them since; other files never. Tables, saved fits and simulated crowds are
+    replaced, too; a folder may hold other files beside them. ``flag`` names the path in the
     message; a path of None is nothing.
     """
     if path is None:
@@ -200,6 +219,8 @@ def check_existing(
     if Path(path).exists():
         with system_errors_reported(path):
             _check_replaced(flag, Path(path), kind, force=force)
+    if kind == "page" and Path(path).suffix.lower() not in HTML:
+        check_pdf(path, flag)
 
 
 def _check_replaced(flag: str, path: Path, kind: OutputKind, *, force: bool) -> None:
@@ -216,12 +237,48 @@ def _check_replaced(flag: str, path: Path, kind: OutputKind, *, force: bool) -> 
             f"{flag} {path}: the folder holds other files and no {_FOLDERS[kind]} of annotruth: "
             "choose another folder, or pass --force to write into it"
         )
-    if path.is_file() and not (kind == "page" and _GENERATOR in _head(path)):
+    if path.is_file() and not _is_own(path, kind):
         note = " and is not a page of annotruth" if kind == "page" else ""
+        if is_workbook(path):
+            note = " and was not written by annotruth, or was changed since"
         raise InputError(
             f"{flag} {path}: the file exists{note}: choose another path, or pass --force to "
             "replace it"
         )
+
+
+def _is_own(path: Path, kind: str) -> bool:
+    """Return whether annotruth wrote a file of this kind."""
+    if kind == "page":
+        return _is_page(path)
+    if is_workbook(path):
+        return _is_unchanged_workbook(path)
+    columns = _columns_as_written(path)
+    return any(columns.issuperset(own) for own in _OWN_TABLES.get(kind, ()))
+
+
+def _is_unchanged_workbook(path: Path) -> bool:
+    """Return whether annotruth wrote a workbook, and nobody has saved it since."""
+    try:
+        with zipfile.ZipFile(path) as archive, archive.open("docProps/core.xml") as file:
+            core = file.read(_HEAD_BYTES).decode()
+    except (OSError, KeyError, ValueError, zipfile.BadZipFile):
+        return False
+    tags = ("dc:creator", "cp:lastModifiedBy", "dcterms:created", "dcterms:modified")
+    found = [re.search(f"<{tag}[^>]*>([^<]*)<", core) for tag in tags]
+    author, editor, created, modified = (each and each[1] for each in found)
+    return author == editor == "annotruth" and created == modified
+
+
+def _columns_as_written(path: Path) -> set[str]:
+    """Return the columns of a CSV or JSON file in the form that annotruth writes; none of others."""
+    start = _head(path).split(b"\n")
+    try:
+        if start[0] == b"[":
+            return set(json.loads(start[1].removesuffix(b",")))
+        return set(json.loads(b"[%s]" % start[0]))  # names in quotes, as no spreadsheet writes them
+    except (ValueError, TypeError, IndexError, RecursionError):
+        return set()
 
 
 def _foreign_files(folder: Path) -> bool:
@@ -243,6 +300,15 @@ def _folder_kind(folder: Path) -> str | None:
     if not isinstance(entries, dict) or not {"format", "model"} <= entries.keys():
         return None
     return "fit" if "files" in entries else "tables"
+
+
+def _is_page(path: Path) -> bool:
+    """Return whether annotruth wrote a file, as a page in HTML or PDF."""
+    if _GENERATOR in _head(path):
+        return True
+    with path.open("rb") as file:
+        file.seek(max(path.stat().st_size - len(MARK), 0))
+        return file.read() == MARK
 
 
 def _head(path: Path) -> bytes:

@@ -115,7 +115,8 @@ rank.covariates NAMES: Columns of numbers whose influence is estimated and remov
 content NAMES: Columns that hold what the items are, for the report: text, or URLs or paths of
     images, audio or video.
 drop FILE|A,B: Leave these annotators out: their ids, a .txt with one id per line, or a file with
-    a column annotator; of what --keep wrote, those with the verdict drop.
+    a column annotator; of what --keep wrote, those with the verdict drop; of a workbook, those whom
+    somebody decided not to pay.
 fit.memory SIZE: Fit within this much memory, such as 1GB; the labels stay on disk (TMPDIR).
 max_size SIZE: How much memory reading a file may take, such as 20GB. | 500MB, or 200 times its
     size
@@ -169,24 +170,29 @@ only --project PROJECT: A project's name. | all projects
 token_create.days N: Expires after so many days. | never
 [Output]
 out --out,-o PATH: Write the tables to this folder: items, annotators, labels or comparisons, and
-    fit.json; if it ends in .csv, .parquet or .json, only that of items to this file.
+    fit.json; if it ends in .csv, .parquet or .json, only that of items to this file; if in .xlsx, a
+    workbook for people: whom to pay, what to relabel, what is disputed.
 compare.out --out,-o PATH: Write the tables of models and their agreement to this folder; if it
-    ends in .csv, .parquet or .json, only that of models to this file.
+    ends in .csv, .parquet or .json, only that of models to this file; if in .xlsx, both to a
+    workbook.
 next_.out --out,-o PATH: Write the tables to this folder: items, annotators and assignments; if it
-    ends in .csv, .parquet or .json, only that of items to this file.
+    ends in .csv, .parquet or .json, only that of items to this file; if in .xlsx, a workbook.
 simulate.out --out,-o DIR: Write the tables to this folder.
 reproduce.out --out,-o DIR: Write pages, tables, charts and runs to this folder.
+price AMOUNT: The price of one label, such as 0.05, for the amounts in a workbook. Saved fits
+    remember it.
 format_ --format NAME: The file format of the tables: csv, parquet or json.
 safe_cells: Put ' before text in the CSV of --out and --soft that a spreadsheet would run as a
     formula.
 save DIR: Save the fit to this folder, for `annotruth update` and annotruth.load.
 update.save DIR: Save the new fit to this folder, and leave FIT as it is. | FIT itself
-report FILE: Write a report with tables and charts: one HTML file.
-compare.report FILE: Write a page with the tables here: one HTML file.
-demo.report FILE: Write a report here: one HTML file.
-page --report FILE: Write the report here: one HTML file.
+report FILE: Write a report with tables and charts: one file, .html or .pdf.
+compare.report FILE: Write a page with the tables here: one file, .html or .pdf.
+demo.report FILE: Write a report here: one file, .html or .pdf.
+page --report FILE: Write the report here: one file, .html or .pdf.
+title TEXT: The heading of the report. | the name of the input
 source NAME: The name of the labels in the heading. | the name of FIT|LABELS
-keep FILE: Write whom to keep, to drop and to ask, and why: .csv, .parquet or .json.
+keep FILE: Write whom to keep, to drop and to ask, and why: .csv, .parquet, .json or .xlsx.
 preferences FILE: Write the decided comparisons for training here, with the probability that each
     was serious as its weight (prompt, chosen, rejected, weight): .csv, .parquet or .json.
 soft FILE: Write soft labels for training, one row per item, one column per class: .csv, .parquet,
@@ -201,8 +207,8 @@ predictions FILE: Write the labels with their confidence as predictions for Labe
 label_studio NAMES: The tags of the Label Studio project: name is the one that takes the labels,
     to_name the one that shows the content; type is choices, rating or number. |
     name=label,to_name=text
-force: Replace existing files. Without it, only saved fits, folders of tables, simulated crowds and
-    pages that annotruth wrote are replaced.
+force: Replace existing files. Without it, only saved fits, folders of tables, simulated crowds,
+    pages, verdicts, advice and unchanged workbooks that annotruth wrote are replaced.
 export.force: Replace the file if it exists.
 backup.force: Replace the file if it exists.
 [General]
@@ -338,9 +344,11 @@ READ_FLAGS: Flags = {
 _SHARED_OUTPUT_FLAGS: Flags = {
     "out": _TEXT,
     "save": _FILE,
+    "price": _NUMBER,
     "format_": (Literal["csv", "parquet", "json"], "csv"),
     "safe_cells": _FLAG,
     "report": _FILE,
+    "title": _TEXT,
     "keep": _FILE,
     "force": _FLAG,
 }
@@ -373,6 +381,7 @@ _EXPANDED: Mapping[str, Flags] = {
     "next_.outputs": {
         **dict.fromkeys(("out", "label_studio", "assign_format"), _TEXT),
         **dict.fromkeys(("keep", "predictions", "assign"), _FILE),
+        "price": _NUMBER,
         "force": _FLAG,
     },
 }

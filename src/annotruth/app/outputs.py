@@ -6,7 +6,7 @@ import shlex
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, cast
 
@@ -38,8 +38,11 @@ Paths: TypeAlias = Mapping[str, Iterable[str | Path | None]]
 """Paths by the argument or flag that names them."""
 
 
+_FILE_KINDS: Mapping[str, OutputKind] = {"--report": "page", "--keep": "verdicts"}
+
 # Flags that change nothing without another one.
 _NEEDED = {
+    "title": "report",
     "soft_readout": "soft",
     "label_studio": "predictions",
     "assign_format": "assign",
@@ -66,8 +69,10 @@ class Outputs:
     out: str | None = None
     format_: TableFormat = "csv"
     safe_cells: bool = False
+    price: float | None = None  # of one label, for the workbook
     save: Path | None = None  # the folder of the saved fit
     report: Path | None = None
+    title: str | None = None  # the heading of the report
     # the soft labels, and what they are
     soft: Path | None = None
     soft_readout: Readout | None = None
@@ -108,13 +113,19 @@ class Outputs:
         ``tables``: the names of tables in the folder of ``--out``.
         ``several_questions``: whether the fits of several questions are saved.
         """
+        from annotruth.io.workbook import check_workbook
         from annotruth.io.writers import check_suffix, format_of
 
         self._check_flags()
         if self.soft is not None:
             check_suffix(self.soft)
+        books = [path for path in (self.out, self.keep) if named_files.is_workbook(path)]
+        if self.price is not None and not (books or self.save or also):
+            raise InputError("--price is for --out FILE.xlsx, or for a fit that is saved: name one")
+        for path in books:
+            check_workbook(cast("str | Path", path))
         for path in (self.keep, self.preferences):
-            if path is not None:
+            if path is not None and not (path is self.keep and named_files.is_workbook(path)):
                 format_of(path)
         names = ("report", "soft", "keep", "assign", "predictions", "preferences")
         files = {f"--{name}": getattr(self, name) for name in names}
@@ -124,12 +135,11 @@ class Outputs:
             **{flag: [path] for flag, path in files.items()},
         }
         named_files.check_outputs(inputs, {**(also or {}), **written})
-        named_files.check_out(self.out, force=self.force)
+        named_files.check_out(self.out, force=self.force, advice="assignments" in tables)
         saved: OutputKind = "questions" if several_questions else "fit"
         check_existing("--save", self.save, saved, force=self.force)
         for flag, path in files.items():
-            kind: OutputKind = "page" if flag == "--report" else "file"
-            check_existing(flag, path, kind, force=self.force)
+            check_existing(flag, path, _FILE_KINDS.get(flag, "file"), force=self.force)
 
     def _check_flags(self) -> None:
         """Refuse flags that change nothing, or names that a platform does not have."""
@@ -143,6 +153,10 @@ class Outputs:
                 f"--format {self.format_} is for the tables of --out DIR, and the name of a file "
                 "says its format: leave it out, or name a folder"
             )
+        if self.price is not None:
+            from annotruth.observations.options import Campaign
+
+            Campaign(price=self.price)  # refuses what is no price
         written = [self.soft, Path(self.out) if self.out is not None and one_file else None]
         as_csv = [path for path in written if path is not None and path.suffix.lower() == ".csv"]
         in_folder = self.out is not None and not one_file and self.format_ == "csv"
@@ -173,10 +187,14 @@ class Outputs:
         ``arguments``, ``truth`` and ``changes`` are for the report, as in `Fit.report`.
         """
         written = Written([], [])
-        further: dict[str, Any] = {"arguments": arguments}
+        further: dict[str, Any] = {"arguments": arguments, "title": self.title}
         if fit.kind == "labels":
             further["changes"] = changes
-        if self.out is not None:
+        if self.out is not None and named_files.is_workbook(self.out):
+            progress.start("writing the workbook")
+            _one_fit(fit).write(self.out, source=source)
+            written.lines.append(f"workbook written to {self.out}")
+        elif self.out is not None:
             progress.start("writing tables")
             extra = {"fit.json": fit.to_json()}
             safe = self.safe_cells
@@ -189,7 +207,10 @@ class Outputs:
         if self.keep is not None:
             progress.start("writing verdicts on annotators")
             with _noted("keep", "verdicts on annotators", self.keep, written):
-                _write_for_people(fit.verdict_table(), self.keep)
+                if named_files.is_workbook(self.keep):
+                    _one_fit(fit).write(self.keep, source=source, sheets=("Decisions",))
+                else:
+                    _write_for_people(fit.verdict_table(), self.keep)
         if self.preferences is not None and not is_questions(fit):
             with _noted("preferences", "preferences", self.preferences, written):
                 _write_for_people(fit.table("preferences"), self.preferences)
@@ -222,18 +243,30 @@ class Outputs:
         found: FirstLines = bound_for(fit.kind, "first_lines")(fit, arguments, truth)
         return found
 
-    def write_advice(self, advice: Advice | PairAdvice, assigned: pa.Table | None) -> list[Path]:
+    def priced(self, fit: AnyFit) -> Any:
+        """Return a fit that remembers the price of a label, if one is given."""
+        if self.price is None or is_questions(fit):
+            return fit
+        return replace(fit, campaign=replace(fit.campaign, price=self.price))
+
+    def write_advice(
+        self, advice: Advice | PairAdvice, assigned: pa.Table | None, source: str
+    ) -> list[Path]:
         """Write what is asked for of advice; return the paths.
 
-        ``assigned`` is the table of assignments, if they are asked for.
+        ``assigned`` is the table of assignments, if they are asked for; ``source`` names the labels.
         """
         from annotruth.io import tasks
 
         of_labels = cast("Advice", advice) if hasattr(advice, "of_items") else None
-        if self.out is not None:
-            extra = {} if of_labels is None else {"fit.json": of_labels.fit.to_json()}
+        fit = self.priced(advice.fit)
+        for path, sheets in ((self.out, None), (self.keep, ("Decisions",))):
+            if path is not None and named_files.is_workbook(path):
+                fit.write(path, source=source, advice=advice, sheets=sheets)
+        if self.out is not None and not named_files.is_workbook(self.out):
+            extra = {"fit.json": fit.to_json()}
             write_out(advice.tables(), self.out, extra=extra, safe_cells=True)
-        if self.keep is not None:
+        if self.keep is not None and not named_files.is_workbook(self.keep):
             _write_for_people(advice.of_annotators.table(advice.fit), self.keep)
         if self.assign is not None:
             format = self.task_format
@@ -338,6 +371,13 @@ def _typed_options(context: typer.Context) -> Iterator[str]:
 def is_questions(fit: AnyFit) -> TypeIs[QuestionFits]:
     """Return whether these are the fits of several questions."""
     return fit.kind == "questions"
+
+
+def _one_fit(fit: AnyFit) -> Fit[Any]:
+    """Return a fit; refuse those of several questions."""
+    if is_questions(fit):
+        raise InputError("a workbook is for one question: name it (`--question NAME`)")
+    return fit
 
 
 def _of_labels(fit: AnyFit) -> Fit:

@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 
 import pyarrow as pa
 
-from annotruth.errors import InputError, option
+from annotruth.errors import InputError, NoQuestionsError, option
 from annotruth.io import formats
 from annotruth.io.formats import crowdsourcing
 from annotruth.io.formats.source import Source
@@ -110,7 +110,7 @@ class LabelKind:
             no_names = from_text and not read.columns and not any(map(is_known_name, names))
             raise NoLongTableError(f"{error}{_NO_HEADER if no_names else ''}") from None
         if question is None and read.question is not None:
-            raise InputError(
+            raise NoQuestionsError(
                 f"a table of one row per label has no questions: leave out {option('question')}, or "
                 f"name the column of questions: {pass_column(questions.QUESTION)}"
             )
@@ -325,7 +325,7 @@ class PairKind:
                 names, read.columns, read.covariates, read.question
             )
         elif read.question is not None:
-            raise InputError(
+            raise NoQuestionsError(
                 f"a table of comparisons has no questions: leave out {option('question')}"
             )
         else:

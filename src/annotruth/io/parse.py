@@ -88,10 +88,15 @@ def load_table(data: Any, *, max_size: str | int | None = None) -> Any:
     return read_table(data, max_size=max_size) if isinstance(data, str | Path) else data
 
 
-def read_table(path: str | os.PathLike[str], *, max_size: str | int | None = None) -> pa.Table:
-    """Read all columns of a long table, in the formats of `read_labels`; those of a CSV as text."""
+def read_table(
+    path: str | os.PathLike[str], *, max_size: str | int | None = None, sheet: str | None = None
+) -> pa.Table:
+    """Read all columns of a long table, in the formats of `read_labels`; those of a CSV as text.
+
+    Of a workbook it is that ``sheet``, by default the first.
+    """
     with file_errors_reported(path), local_copy(path, max_size) as file:
-        content = read_content(Path(file), max_size=max_size)
+        content = read_content(Path(file), max_size=max_size, sheet=sheet)
         if content.kind == "json" and is_json_list(content.data):
             records = list(Source(Path(file), content).records())
             return records_to_arrow(records)

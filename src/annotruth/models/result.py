@@ -36,6 +36,7 @@ from annotruth.models.fits.notes import Note, VoteCounts, count_votes, support_o
 from annotruth.models.pairs import posterior
 from annotruth.models.pairs.posterior import Ranking, ScorePosterior
 from annotruth.observations import Comparisons, Labels
+from annotruth.observations.options import Campaign
 
 if TYPE_CHECKING:
     from typing_extensions import TypeVar
@@ -93,6 +94,9 @@ class Fit(FitTables, Generic[Data]):
     further
         Results on annotators who depend on one another, on groups of annotators, over time, on
         machines, on boards and more, by kind; empty where there are none.
+    campaign
+        What a saved fit remembers for updates and workbooks: columns, question, who was left out, and the
+        price of a label.
     distribution, other_distribution
         Of labels: each item's distribution, which is what ``readout`` says, and the other read-out, for
         models that have both (see `distributions`).
@@ -163,6 +167,7 @@ class Fit(FitTables, Generic[Data]):
     chosen: Mapping[str, Any] | None = None
     fitted_at: datetime | None = None
     further: Mapping[str, FurtherResults] = field(default_factory=dict)
+    campaign: Campaign = field(default_factory=Campaign)
     distribution: Distribution | None = None
     other_distribution: Distribution | None = None
     readout: Readout = "right"

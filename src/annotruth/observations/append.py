@@ -109,10 +109,16 @@ def append_labels(
             reason: add_counts(base.unused.get(reason, 0), new.unused.get(reason, 0))
             for reason in {**base.unused, **new.unused}
         },
-        read_as=base.read_as,
+        read_as=_read_as(base, new),
         left_out=new.left_out or base.left_out,
     )
     return AppendedRows(made, n_repeated)
+
+
+def _read_as(base: Labels | Comparisons, new: Labels | Comparisons) -> str:
+    """Return how both were read, if in one form; counts in parentheses are those of one file."""
+    forms = {each.read_as.partition(" (")[0] for each in (base, new)}
+    return forms.pop() if len(forms) == 1 else ""
 
 
 def _rows_of(labels: Labels) -> RowCodes:
@@ -255,7 +261,7 @@ def append_comparisons(base: Comparisons, new: Comparisons) -> AppendedRows[Comp
         n_dropped=base.n_dropped + new.n_dropped,
         n_repeated=base.n_repeated + new.n_repeated,
         unused=Counter(base.unused) + Counter(new.unused),
-        read_as=base.read_as,
+        read_as=_read_as(base, new),
         left_out=new.left_out or base.left_out,
     )
     return AppendedRows(made, new.n_comparisons - len(added))

@@ -322,16 +322,16 @@ def restore_formulas(column: pa.Array | pa.ChunkedArray) -> pa.Array | pa.Chunke
 
     A column with an unmarked formula was not marked, so its quotes are part of the text.
     """
-    formulas = _are_formulas(column)
+    formulas = are_formulas(column)
     rest = pc.utf8_slice_codeunits(column, 1)
-    marked = pc.and_(pc.starts_with(column, MARK), _are_formulas(rest))
+    marked = pc.and_(pc.starts_with(column, MARK), are_formulas(rest))
     if pc.any(pc.and_not(formulas, marked)).as_py() or not pc.any(marked).as_py():
         return column
     return pc.if_else(marked, rest, column)
 
 
 def _mark(column: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
-    formulas = _are_formulas(column)
+    formulas = are_formulas(column)
     if not pc.any(formulas).as_py():
         return column
     mark, nothing = (pa.scalar(text, column.type) for text in (MARK, ""))
@@ -339,7 +339,8 @@ def _mark(column: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
     return pc.if_else(formulas, marked, column)
 
 
-def _are_formulas(column: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
+def are_formulas(column: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
+    """Return which texts a spreadsheet would run as a formula."""
     return pc.and_not(
         pc.match_substring_regex(column, _FORMULA), pc.match_substring_regex(column, _NUMBER)
     )

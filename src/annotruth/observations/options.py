@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence, Sized
+from contextlib import suppress
 from dataclasses import dataclass, field, fields, replace
-from typing import Any, get_args
+from typing import Any, TypeVar, get_args
 
 import pyarrow as pa
 
-from annotruth.errors import InputError, did_you_mean, option, setting, shown
+from annotruth.errors import InputError, NoQuestionsError, did_you_mean, option, setting, shown
 from annotruth.observations import validate
 from annotruth.observations.frames import TIME_ROLES, check_column_roles
 from annotruth.observations.layout import DuplicatePolicy
 from annotruth.observations.scale import Bins, ScaleKind
+
+A = TypeVar("A")
 
 ALL_QUESTIONS = "all"
 """The value of ``question`` for every question of a file."""
@@ -74,8 +78,8 @@ class ReadOptions:
         but at most three quarters of the machine's memory.
     drop
         Annotators to leave out: a list of ids; or a path or a frame with a column ``annotator``, and
-        with a column ``verdict``, as in ``fit.keep()``, those to drop. A .txt file holds one id
-        per line.
+        with a column ``verdict``, as in ``fit.keep()``, those to drop; of the workbook of
+        ``fit.write()``, those whom somebody decided not to pay. A .txt file holds one id per line.
     further
         Of comparisons: further columns to keep as they are, such as a category.
 
@@ -225,6 +229,57 @@ class ReadOptions:
 
 
 _OF_FITTING = ("model", "gold", "annotator_prior", "drop")  # all others are options of the model
+
+
+@dataclass(frozen=True, kw_only=True)
+class Campaign:
+    """What a saved fit remembers for the next labels of its campaign, and for its workbooks."""
+
+    columns: Mapping[str, str] = field(default_factory=dict)
+    question: str | None = None
+    drop: Sequence[str] = field(default_factory=list)
+    """The ids of the annotators that were left out."""
+    price: float | None = None
+    """The price of one label."""
+
+    def __post_init__(self) -> None:
+        price: object = self.price
+        if price is not None and not (
+            isinstance(price, int | float) and math.isfinite(price) and price >= 0
+        ):
+            raise InputError(f"price is {shown(price)}: give the price of one label, such as 0.05")
+
+    def changed(self) -> dict[str, Any]:
+        """Return what there is to remember, as JSON types."""
+        entries: dict[str, Any] = {"columns": dict(self.columns), "question": self.question}
+        entries |= {"drop": list(self.drop), "price": self.price}
+        return {name: value for name, value in entries.items() if value not in (None, {}, [])}
+
+    def after(self, read: ReadOptions, dropped: Sequence[str]) -> Campaign:
+        """Return what to remember after reading with these options, and leaving these ids out."""
+        return replace(
+            self,
+            columns=dict(read.columns or self.columns),
+            question=read.question or self.question,
+            drop=list(dict.fromkeys([*self.drop, *dropped])),
+        )
+
+    def read(self, load: Callable[[ReadOptions], A], read: ReadOptions) -> A:
+        """Return what ``load`` reads with the columns and the question of the campaign.
+
+        Options that are given come first. A table without these columns, or of one question, is read as
+        any other.
+        """
+        of_data = {name for name in ("columns", "question") if name not in read.changed()}
+        known = {name: value for name, value in self.changed().items() if name in of_data}
+        try:
+            return load(replace(read, **known))
+        except InputError as error:
+            name = "question" if isinstance(error, NoQuestionsError) else "columns"
+            if name in known:
+                with suppress(InputError):
+                    return replace(self, **{name: getattr(Campaign(), name)}).read(load, read)
+            raise
 
 
 @dataclass(frozen=True, kw_only=True)

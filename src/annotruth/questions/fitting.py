@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from annotruth.engines import get_engine, native_engine
 from annotruth.errors import AnnotruthWarning, InputError, listed, option, shown
-from annotruth.io.drop_list import dropped_annotators, leave_out
+from annotruth.io.drop_list import dropped_annotators, dropped_ids, leave_out
 from annotruth.io.kinds import LabelKind
 from annotruth.io.parse import load_table, local_copy, open_content, parse_opened
 from annotruth.io.readers import combine, is_source, labels_of, reading_stage
@@ -72,7 +72,12 @@ def fit_questions(
         again = replace(of_one, data=with_prior, model=before.model, options=options)
         return replace(fit_labels(again), chosen=before.chosen)
 
-    return share_between_questions(fits, refit, progress)
+    shared, dropped = share_between_questions(fits, refit, progress), dropped_ids(read)
+    remembered = {
+        name: replace(fit, campaign=fit.campaign.after(replace(read, question=name), dropped))
+        for name, fit in shared.questions.items()
+    }
+    return replace(shared, questions=remembered)
 
 
 def _check_request(request: Any) -> None:

@@ -216,16 +216,18 @@ class QuestionFits:
         path: str | Path,
         *,
         source: str | None = None,
+        title: str | None = None,
         truth: Any = None,
         command: str | None = None,
         arguments: str | None = None,
     ) -> None:
-        """Write a report on all questions, one HTML file; the arguments are as in `Fit.report`.
+        """Write a report on all questions, one HTML or PDF file; the arguments are as in `Fit.report`.
 
         ``truth`` has a column ``question``. The full report of one question is that of its fit,
         ``fits["tone"].report(path)``; there is no advice on all of them, for ``arguments``.
         """
-        bound("questions.report")(self, path, source=source, truth=truth, command=command)
+        given = {"source": source, "title": title, "truth": truth, "command": command}
+        bound("questions.report")(self, path, **given)
 
     def save(self, path: str | Path) -> None:
         """Write the fits to a folder that `annotruth.load` reads; each is a saved fit in it."""

@@ -11,7 +11,7 @@ import pyarrow as pa
 from annotruth.kernels.arrays import Floats
 from annotruth.report.charts import matrices
 from annotruth.report.charts.chart import Chart
-from annotruth.report.page import Page
+from annotruth.report.page import Page, check_name
 from annotruth.report.render import (
     Section,
     Settings,
@@ -47,8 +47,11 @@ _COLUMNS = {  # by heading: the column of the table, the cell, and whether it ne
 }
 
 
-def write_comparison(compared: Comparison, path: str | Path, *, source: str | None = None) -> None:
+def write_comparison(
+    compared: Comparison, path: str | Path, *, source: str | None = None, title: str | None = None
+) -> None:
     """Write the page of a comparison of models; ``source`` names the labels, such as their file."""
+    check_name(path)
     models = compared.model_table()
     fitted = models.filter(models["refused"].is_null())
     refused = models.filter(models["refused"].is_valid()).to_pylist()
@@ -64,7 +67,7 @@ def write_comparison(compared: Comparison, path: str | Path, *, source: str | No
     reasons = Settings({row["model"]: row["refused"] for row in refused})
     Page(
         kind="Comparison of models",
-        heading=source or "Labels",
+        heading="Labels",
         described=compared.data.describe(),
         sections=[
             Section("finding", "Finding", [Text(f"{compared.finding}.", "lead"), why]),
@@ -83,7 +86,7 @@ def write_comparison(compared: Comparison, path: str | Path, *, source: str | No
             ),
         ],
         footer="Numbers are rounded; `annotruth compare --out FILE` writes them in full.",
-    ).write(path)
+    ).headed(source, title).write(path)
 
 
 def _model_table(fitted: pa.Table) -> SmallTable:

@@ -21,8 +21,8 @@ WeightKind: TypeAlias = Literal["odds", "serious", "weight", "vote", "none"]
 """What a label counts by: odds, its p serious, its annotator's weight, as one vote; or unknown."""
 
 WEIGHTS: dict[WeightKind, str] = {
-    "odds": "by how much this label multiplies the odds of the item's label against the runner-up: "
-    "\N{MULTIPLICATION SIGN} 4 makes it four times as likely, \N{DIVISION SIGN} 4 a quarter as likely",
+    "odds": "what this label does to the odds of the item's label against the runner-up: 4 times "
+    "more makes it four times as likely, 4 times less a quarter as likely",
     "serious": "labels count by their p serious",
     "weight": "the annotator's weight, by which their labels count",
     "vote": "every label counts as one vote",
@@ -110,6 +110,12 @@ class Consensus:
         share = np.diff(data.cell_ptr) / data.labels_per_item[item]
         # + 0.0 turns -0.0 into 0.0.
         return np.asarray(np.bincount(item, -share * np.log(share), data.n_items) + 0.0, float)
+
+    @cached_property
+    def relative_difficulty(self) -> Floats:
+        """The difficulty as a share of the largest one, that of categories that are equally likely."""
+        largest = np.log(max(self.fit.data.n_categories, 2))
+        return np.asarray(np.clip(self.difficulty / largest, 0.0, 1.0), dtype=float)
 
 
 @dataclass(frozen=True)

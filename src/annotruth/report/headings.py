@@ -43,6 +43,7 @@ HEADINGS: dict[str, tuple[str, str]] = {
     "confidence": ("Confidence", "the probability of the recovered label"),
     "confidence_low": ("Confidence from", "lower end of the confidence's 95% interval"),
     "confidence_high": ("Confidence to", "upper end of the confidence's 95% interval"),
+    "spread": ("Difficulty", "how even the recovered distribution is: 0% when one category has it all, 100% when all are equal"),
     "entropy": ("Difficulty", "entropy of the recovered distribution: 0 when one category has it all"),
     "disputed": ("Disputed", "whether at most one vote in ten supports the label: is equal to it, or on a scale not above it, or not below it"),
     "score_low": ("Score from", "lower end of the score's 95% interval"),

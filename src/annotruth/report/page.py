@@ -20,12 +20,14 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
+from annotruth.errors import check_path
 from annotruth.io.atomic import atomic_write
 from annotruth.models import base_fit
 from annotruth.report.charts.chart import CLASS_COLORS, THEMES, chart_style, color_rules
-from annotruth.report.render import DataTable, Section, renderer
+from annotruth.report.pdf import HTML, check_pdf, write_pdf
+from annotruth.report.render import DataTable, Section, plain_renderer, renderer
 
-_SCRIPTS = ("data.js", "table.js", "detail.js", "theme.js", "main.js")
+_SCRIPTS = ("data.js", "table.js", "detail.js", "decide.js", "theme.js", "main.js")
 _MODULES = {"labels": "labels", "comparisons": "rankings", "sets": "sets", "questions": "questions"}
 """The module that has a function ``content`` with what is in the report of each kind of fit."""
 
@@ -45,6 +47,13 @@ class Page:
     colors: Sequence[str] = CLASS_COLORS  # those of the categories
     # what the page may load, by directive of its Content-Security-Policy
     sources: Mapping[str, str] = field(default_factory=dict)
+
+    def headed(self, source: str | None, title: str | None) -> Page:
+        """Return the page under the name of the data or, if there is one, a title."""
+        if title and title.strip():
+            described = f"{source} · {self.described}" if source else self.described
+            return replace(self, heading=title, described=described)
+        return replace(self, heading=source or self.heading)
 
     @cached_property
     def shown(self) -> list[Section]:
@@ -89,14 +98,30 @@ class Page:
         """Return the page with its style and script in it, which allows no others."""
         return str(renderer().show(self))
 
+    def plain_html(self) -> str:
+        """Return the page with the first rows of its tables, for programs that run no scripts."""
+        return str(plain_renderer().show(self))
+
     def write(self, path: str | Path) -> None:
-        """Write the page, completely or not at all."""
+        """Write the page as HTML or PDF, by the name of the file, completely or not at all."""
+        check_name(path)
+        if Path(path).suffix.lower() not in HTML:
+            write_pdf(path, self.html, self.plain_html)
+            return
         with atomic_write(path) as temporary:
             temporary.write_text(self.html(), encoding="utf-8", newline="\n")
 
 
+def check_name(path: str | Path) -> None:
+    """Raise an error unless a page can be written to a file of this name."""
+    check_path(path, "the name of what is written")
+    if Path(path).suffix.lower() not in HTML:
+        check_pdf(path)
+
+
 def write_report(fit: Any, path: str | Path, **options: Any) -> None:
-    """Write the report of a fit, as `make_report` makes it."""
+    """Write the report of a fit, as `make_report` makes it, as HTML or PDF."""
+    check_name(path)
     make_report(fit, **options).write(path)
 
 
@@ -104,6 +129,7 @@ def make_report(
     fit: Any,
     *,
     source: str | None = None,
+    title: str | None = None,
     command: str | None = None,
     day: date | None = None,
     **options: Any,
@@ -111,7 +137,8 @@ def make_report(
     """Return the report of a fit.
 
     ``source``: the name of the labels, such as their file.
-    ``command``: the command that makes the report, for its heading.
+    ``title``: the heading, in place of the name of the labels, which is then under it.
+    ``command``: the command that makes the report, for its end.
     ``day``: the date in the heading; today if not given.
     ``options``: those of the function ``content`` for this kind of fit, among them
       ``truth``, the truths of some or all items, as `annotruth.evaluate` takes them.
@@ -119,12 +146,8 @@ def make_report(
     module = importlib.import_module(f"annotruth.report.{_MODULES[fit.kind]}")
     page: Page = module.content(fit, **options)
     day = day or base_fit.now().date()
-    return replace(
-        page,
-        heading=source or page.heading,
-        described=f"{fit.model} · {day.day} {day:%B %Y} · {page.described}",
-        command=command or "",
-    )
+    described = f"{fit.model} · {day.day} {day:%B %Y} · {page.described}"
+    return replace(page, described=described, command=command or "").headed(source, title)
 
 
 def tables_of(sections: Iterable[Section]) -> dict[str, dict[str, Any]]:

@@ -40,7 +40,6 @@ from annotruth.report.sections import (
     first_lines,
     graded_trust,
     next_command,
-    short_id,
     verdicts_besides_keep,
     whom_to_act_on,
 )
@@ -154,7 +153,7 @@ def rank_verdict_section(fit: RankFit, arguments: str) -> Section:
         people,
         (
             "Votes per item",
-            f"{2 * data.n_comparisons / data.n_items:.1f}",
+            f"{2 * data.n_comparisons / data.n_items:,.1f}",
             f"each is of two items; {data.n_comparisons / data.n_annotators:,.0f} per annotator",
         ),
     ]
@@ -191,7 +190,7 @@ def _leaders(fit: RankFit) -> Answer:
         about = [
             f"score {fit.scores.mean[k]:.2f}, P best {fit.ranking.p_best[k]:.2f}" for k in first
         ]
-        named = [short_id(fit.data.items, k) for k in first[:N_NAMED].tolist()]
+        named = [str(fit.data.items[k].as_py()) for k in first[:N_NAMED].tolist()]
         where = f" in part {part + 1}" if fit.n_parts > 1 else ""
         tied = [Strong(f"{len(first):,}"), " tied for first"]
         rows = NamedRows(list(zip(named, about, strict=False)))

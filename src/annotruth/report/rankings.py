@@ -77,7 +77,10 @@ _STYLE = TableStyle(
         *("item", "annotator", "rank", "reliability", "score", "verdict", "other", "left", "right"),
         *("chosen", "p_serious", "behavior", "p_best", "for_item", "for_other", "n_comparisons"),
     ),
-    hidden=("low", "high", "rank_low", "rank_high", "side_bias_low", "side_bias_high", "p_group"),
+    hidden=(
+        *("low", "high", "rank_low", "rank_high", "side_bias_low", "side_bias_high", "p_group"),
+        *("accuracy_low", "accuracy_high"),
+    ),
     shares=("p_best", "left_share", "tie_share", "share"),
     intervals={
         "score": ("low", "high"),
@@ -364,6 +367,7 @@ def disputed_pairs(fit: RankFit, rows: Codes) -> PageTable:
         "for_item": wins[best],
         "for_other": losses[best],
         "ties": ties[best],
+        "share": (wins + ties / 2.0)[best] / (wins + losses + ties)[best],
         "divided": divided[best],
     }
     return PageTable(

@@ -33,6 +33,9 @@ DASH = "\N{EN DASH}"
 _SPACES = re.compile(r"\s+")
 _CODE = re.compile("`([^`]+)`")
 _MAX_CHIPS = 16
+# Of large tables on paper: the kinds of cells that are shown, and how many columns and rows.
+_AS_TEXT = ("id", "word", "share", "count", "number", "range")
+_MAX_COLUMNS, _MAX_ROWS = 7, 30
 
 
 @dataclass(frozen=True)
@@ -157,7 +160,7 @@ class CountLine:
 
 @dataclass(frozen=True)
 class NamedRows:
-    """Names, one per line, with what is said of each."""
+    """Names, one per line, with what is said of each; long names are cut, with the whole as a tip."""
 
     rows: Sequence[tuple[str, str]]
 
@@ -212,10 +215,11 @@ def _find(part: Part, kind: type) -> Iterator[Any]:
 class Renderer:
     """Templates of the report, and of further packages with a folder ``templates``.
 
-    A package adds macros for parts of its own in a template ``parts.html``.
+    A package adds macros for parts of its own in a template ``parts.html``; ``plain`` chooses those
+    of the report for programs that run no scripts.
     """
 
-    def __init__(self, *packages: str) -> None:
+    def __init__(self, *packages: str, plain: bool = False) -> None:
         names = [*packages, "annotruth.report"]
         loaders = [PackageLoader(name) for name in names]
         self.environment = Environment(
@@ -227,12 +231,15 @@ class Renderer:
             lstrip_blocks=True,
         )
         self.environment.globals |= {"show": self.show, "narrow_width": NARROW_WIDTH}
+        self.environment.globals |= {"first_rows": first_rows}
         self.environment.filters |= {"with_code": with_code, "shorten": shorten}
         self._macros: dict[str, Any] = {}
         for loader in reversed(loaders):
             if "parts.html" in loader.list_templates():
                 template = loader.load(self.environment, "parts.html", self.environment.globals)
                 self._macros |= vars(template.module)
+        if plain:
+            self._macros |= vars(self.environment.get_template("plain.html").module)
 
     def show(self, part: Part) -> Markup:
         """Return a part as HTML."""
@@ -256,6 +263,12 @@ class Renderer:
 def renderer() -> Renderer:
     """Return the renderer of reports."""
     return Renderer()
+
+
+@cache
+def plain_renderer() -> Renderer:
+    """Return the renderer of reports for programs that run no scripts."""
+    return Renderer(plain=True)
 
 
 def with_code(text: str) -> Markup:
@@ -294,6 +307,41 @@ def rows_table(
     cells = [[fill(template, row) for template in columns.values()] for row in rows[:most]]
     table, more = SmallTable(list(columns), cells), len(rows) - most
     return [table, Text(f"And {counted(more, unit)}{see}.", "quiet")] if more > 0 else [table]
+
+
+def first_rows(table: PageTable) -> list[Part]:
+    """Return the first rows of a large table, with the columns that a sheet of paper has room for."""
+    shown = [
+        each
+        for each in table.columns
+        if not each["hidden"] and each["kind"] in _AS_TEXT and each["key"] not in ("reason", "why")
+    ]
+    kept = sorted(shown, key=lambda column: column["rank"])[:_MAX_COLUMNS]
+    values = next((c["values"] for c in table.columns if c["key"] == table.sort_by), None)
+    order = list(range(table.rows))
+    if values is not None:
+        sign = -1 if table.descending else 1
+        order.sort(key=lambda row: (values[row] is None, sign * (values[row] or 0)))
+    columns = [each for each in shown if each in kept]
+    rows = [[_as_text(each, row) for each in columns] for row in order[:_MAX_ROWS]]
+    parts: list[Part] = [SmallTable([each["title"] for each in columns], rows)]
+    if table.total > len(rows):
+        parts.append(Text(f"The first {len(rows)} of {counted(table.total, 'row')}.", "quiet"))
+    return parts
+
+
+def _as_text(column: Mapping[str, Any], row: int) -> str:
+    """Return a cell of a large table as text."""
+    value = column["values"][row]
+    if value is None:
+        return DASH
+    if column["kind"] == "word":
+        return shorten(column["names"][value], 40)
+    if column["kind"] == "share":
+        return f"{value:.0%}"
+    if isinstance(value, str):
+        return shorten(value, 40)
+    return f"{value:,.{column.get('digits', 0)}f}" if column["kind"] != "id" else str(value)
 
 
 def fill(template: str, row: Mapping[str, Any]) -> str:

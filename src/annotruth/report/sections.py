@@ -171,7 +171,7 @@ def whom_to_act_on(
     for s in dropped[:N_NAMED].tolist():
         about = [] if fit.behavior is None else [fit.behavior[s]]
         about += [] if values is None else [f"{estimate} {values[s]:.2f}"]
-        named.append((short_id(ids, s), ", ".join(about)))
+        named.append((str(ids[s].as_py()), ", ".join(about)))
     few = f"too few {unit}"
     to_drop = f"to drop, with {percent(n_given[dropped].sum() / n_given.sum())} of the {unit}"
     watch = "unsure: watch them"

@@ -140,15 +140,20 @@ def item_table(fit: Fit, consensus: Consensus, advice: Advice, max_rows: int) ->
     """Return the table of items, most difficult first; of more than ``max_rows`` the first."""
     data, theta, rows = fit.data, fit.distribution, item_rows(consensus, max_rows)
     table = fit.item_table()
-    if theta is None:
-        table = table.append_column("entropy", as_arrow(consensus.difficulty))
-    else:  # the bar chart shows the columns of categories
+    if theta is not None:  # the bar chart shows the columns of categories
         table = table.drop_columns(
             [name for name in share_names(fit) if name in table.column_names]
         )
+    if "entropy" in table.column_names:
+        table = table.drop_columns("entropy")
     of_items = advice.of_items
-    said = {"status": of_items.status.tolist(), "add": advice.add, "why": of_items.why}
-    columns = STYLE.columns(insert_columns(table, said, after=("n_labels", "entropy")), rows)
+    said = {
+        "spread": consensus.relative_difficulty,
+        "status": of_items.status.tolist(),
+        "add": advice.add,
+        "why": of_items.why,
+    }
+    columns = STYLE.columns(insert_columns(table, said, after=("n_labels", "confidence")), rows)
     amend(columns, "expectation", domain=[data.scale.values[0], data.scale.values[-1]])
     amend(columns, "confidence", help=READOUT_TIPS[fit.readout])
     if fit.label is not None:
@@ -161,14 +166,14 @@ def item_table(fit: Fit, consensus: Consensus, advice: Advice, max_rows: int) ->
         data.item_ptr, data.cell_category, np.diff(data.cell_ptr), rows
     )
     if theta is None:
-        amend(columns, "entropy", help="entropy of its labels: 0 when all are the same")
+        amend(columns, "spread", help="how evenly its labels are spread: 0% when all are the same")
         columns.insert(1, given | {"hidden": False})
     else:
         bars = _bars(theta.ptr, theta.category, np.round(100.0 * theta.probability), rows)
         tip = f"recovered distribution over the categories: {READOUTS[fit.readout]}"
         columns.insert(1, STYLE.heading("distribution") | bars | {"help": tip})
         columns.append(given | {"hidden": True})
-    return PageTable(columns, len(rows), data.n_items, "entropy", descending=True)
+    return PageTable(columns, len(rows), data.n_items, "spread", descending=True)
 
 
 @dataclass(frozen=True, eq=False)
@@ -323,7 +328,7 @@ STYLE = TableStyle(
         *("accuracy_low", "accuracy_high", "p_spammer", "evidence", "agreement", "p_leads"),
         *("may_lead", "bias_std", "inconsistency_std"),
     ),
-    shares=("confidence", "matches", "share"),
+    shares=("confidence", "spread", "matches", "share"),
     intervals={
         "accuracy": ("accuracy_low", "accuracy_high"),
         "reliability": ("low", "high"),

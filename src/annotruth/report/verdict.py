@@ -59,7 +59,6 @@ from annotruth.report.sections import (
     name_list,
     next_command,
     percent,
-    short_id,
     verdicts_besides_keep,
     whom_to_act_on,
 )
@@ -279,7 +278,7 @@ def what_to_label(fit: Fit, advice: Advice) -> Answer:
         return Answer("Which items to relabel?", ["Not known."])
     by_gain = np.argsort(-items.gain, kind="stable")
     needed = by_gain[items.needs_labels[by_gain]][:N_NAMED].tolist()
-    rows = [(short_id(fit.data.items, e), shorten(items.why[e].as_py())) for e in needed]
+    rows = [(str(fit.data.items[e].as_py()), shorten(items.why[e].as_py())) for e in needed]
     texts = {
         "divided": "divided: more labels would not decide them",
         "needs no more labels": f"{_need(counts['needs no more labels'])} no more labels",

@@ -199,9 +199,14 @@ class Comparison:
             "agreement": self.agreement_table().to_pylist(),
         }
 
-    def report(self, path: str | Path, *, source: str | None = None) -> None:
-        """Write one HTML file with the finding and the tables; ``source`` is its heading."""
-        bound("Comparison.report")(self, path, source=source)
+    def report(
+        self, path: str | Path, *, source: str | None = None, title: str | None = None
+    ) -> None:
+        """Write one HTML or PDF file with the finding and the tables.
+
+        ``source`` is its heading; with a ``title``, it is named under it.
+        """
+        bound("Comparison.report")(self, path, source=source, title=title)
 
 
 def _share_equal(one: Fit, other: Fit) -> float | None:

@@ -267,7 +267,9 @@ def _order_lines(
 
 def _gain_text(what: str, gain: HeldOutGain) -> str:
     """Return whether something predicts held-out labels, in words."""
-    figures = f"{gain.mean:+.5f} nats per held-out label, standard error {gain.standard_error:.5f}"
+    percent, word = 100.0 * np.expm1(gain.mean), "more" if gain.mean >= 0 else "less"
+    error = 100.0 * gain.standard_error
+    figures = f"held-out labels {abs(percent):.3f}% {word} probable, standard error {error:.3f}%"
     return f"{what}: {'informative' if gain.is_clear else 'not informative'} ({figures})"
 
 

@@ -10,6 +10,8 @@ import typer
 
 from annotruth.app import console, named_files, values
 from annotruth.app.outputs import advice_arguments, write_out
+from annotruth.bindings import bound
+from annotruth.errors import InputError
 from annotruth.models.pairs.registry import PAIR_MODELS
 
 if TYPE_CHECKING:
@@ -36,6 +38,7 @@ def compare(
     models: str | None = None,
     read: ReadOptions,
     report: Path | None = None,
+    title: str | None = None,
     out: Path | None = None,
     force: bool = False,
     as_json: bool = False,
@@ -55,7 +58,9 @@ def compare(
         annotruth compare votes.csv --models pair-gpm,bradley-terry
     """
     names = None if models is None else values.parse_list(models)
-    flags = {"--report": report, "--truth": truth, "--out": out}
+    flags = {"--report": report, "--title": title, "--truth": truth, "--out": out}
+    if title is not None and report is None:
+        raise InputError("--title needs --report FILE")
     pair_model = next((name for name in names or () if name in PAIR_MODELS), None)
     with console.running(quiet=quiet, as_json=as_json) as progress:
         from annotruth.selection.choose import Choice
@@ -70,12 +75,18 @@ def compare(
                 {"--out": tables, "--report": [report]},
             )
             named_files.check_out(out, force=force)
+            if named_files.is_workbook(out):
+                from annotruth.io.workbook import check_workbook
+
+                check_workbook(str(out))
             named_files.check_existing("--report", report, "page", force=force)
             scores = read.scale == "ordinal"
             comparison = compare_models(
                 source, names, truth=truth, scores=scores, progress=progress, read=read
             )
-            if out is not None:
+            if named_files.is_workbook(out):
+                bound("Comparison.write")(comparison, out, source=named_files.heading(labels))
+            elif out is not None:
                 made = {
                     "models": comparison.model_table(),
                     "agreement": comparison.agreement_table(),
@@ -83,7 +94,7 @@ def compare(
                 write_out(made, out, extra={}, safe_cells=False)
             if report is not None:
                 progress.start("writing report")
-                comparison.report(report, source=named_files.heading(labels))
+                comparison.report(report, source=named_files.heading(labels), title=title)
             return comparison
 
         def of_comparisons() -> Choice:

@@ -51,6 +51,8 @@ def fit(
 
         annotruth fit labels.csv --out result --report report.html
 
+        annotruth fit labels.csv --out results.xlsx --price 0.05
+
         annotruth fit labels.csv --model auto
 
         annotruth fit ratings.csv --scale ordinal --truth mos.csv --json
@@ -94,6 +96,9 @@ def fit(
         _check_several(outputs, engine)
     if on_spark:
         _check_distributed(labels, read, truth, outputs)
+    book = next(filter(named_files.is_workbook, (outputs.out, outputs.keep)), None)
+    if book is not None and read.memory is not None:
+        raise InputError(f"{book}: a workbook needs all labels in memory: leave out --memory")
     model_options = values.parse_model_options(settings)
     model_options |= values.engine_option(engine, master, storage)
     outputs.check(
@@ -124,6 +129,7 @@ def fit(
             **model_options,
         )
         if not on_spark:
+            result = outputs.priced(result)
             measure = _measure_questions if several else _measure
             metrics: Any = None if truth is None else measure(result, truth, read)
             arguments = advice_arguments(labels, context, outputs.save)
@@ -169,6 +175,11 @@ def _check_several(outputs: Outputs, engine: str) -> None:
         raise InputError(
             "--question all is fitted on this machine: leave out --engine spark, or name a question"
         )
+    for flag, path in (("--out", outputs.out), ("--keep", outputs.keep)):
+        if named_files.is_workbook(path):
+            raise InputError(f"{flag} {path}: a workbook is for one question (`--question NAME`)")
+    if outputs.price is not None:
+        raise InputError("--price is for one question: name it (`--question NAME`)")
     if outputs.predictions is not None:
         raise InputError("--predictions is for one question: name it (`--question NAME`)")
     if outputs.soft is not None and outputs.soft.suffix.lower() == ".npz":
@@ -225,10 +236,13 @@ def _check_distributed(
         "--soft": outputs.soft,
         "--keep": outputs.keep,
         "--predictions": outputs.predictions,
+        "--price": outputs.price,
     }
     for flag, value in given.items():
         if value is not None:
             raise InputError(f"{flag} needs all items in memory: leave it out with --engine spark")
+    if named_files.is_workbook(outputs.out):
+        raise InputError(f"--out {outputs.out}: Spark writes tables to a folder: name one")
     if outputs.format_ == "json":
         raise InputError("Spark writes csv or parquet: pass --format csv or --format parquet")
     if outputs.safe_cells:

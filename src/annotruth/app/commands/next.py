@@ -49,6 +49,8 @@ def next_(
 
         annotruth next labels.csv --budget 500 --out next.csv --keep people.csv
 
+        annotruth next fit --out relabel.xlsx
+
         annotruth next fit --assign tasks.json
 
         annotruth next fit --assign batch.csv --assign-format mturk
@@ -94,7 +96,7 @@ def next_(
         assigned = advice.comparison_table().drop_columns(["gain", "why"])
     elif outputs.assign is not None:
         assigned = advice.assignment_table()
-    paths = outputs.write_advice(advice, assigned)
+    paths = outputs.write_advice(advice, assigned, named_files.heading(data))
     if as_json:
         missing = {} if assigned is None else {"unassigned": assigned["annotator"].null_count}
         console.show_json(advice.to_dict() | missing)

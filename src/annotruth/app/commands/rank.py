@@ -73,6 +73,7 @@ def rank(
             **analyses,
             **model_options,
         )
+        fit = outputs.priced(fit)
         metrics = None if truth is None else api.evaluate(fit, truth, max_size=read.max_size)
         arguments = advice_arguments(votes, context, outputs.save)
         written = outputs.write(

@@ -25,6 +25,7 @@ def report(
     truth: str | None = None,
     settings: list[str] | None = None,
     page: Path = Path("report.html"),
+    title: str | None = None,
     source: str | None = None,
     force: bool = False,
     quiet: bool = False,
@@ -38,6 +39,8 @@ def report(
         annotruth report fit --report report.html
 
         annotruth report labels.csv --truth truth.csv
+
+        annotruth report fit --report report.pdf --title "Support tickets, May"
     """
     inputs = {"--gold": [gold], "--truth": [truth], "--annotator-prior": [annotator_prior]}
     named_files.check_outputs(
@@ -59,6 +62,7 @@ def report(
         found.report(
             page,
             source=source or named_files.heading(data),
+            title=title,
             truth=truth,
             command=typed_command(),
             arguments=advice_arguments(data, context),

@@ -80,11 +80,12 @@ def update(
         after, n_repeated = bound_for(before.kind, "update")(
             before, data, gold=gold, refit=refit, read=read, progress=progress
         )
+        updated = outputs.priced(after)
         compare = changes.changes if before.kind == "labels" else changes.rank_changes
         changed = compare(before, after, n_repeated=n_repeated)
         metrics = None if truth is None else api.evaluate(after, truth, max_size=read.max_size)
         written = outputs.write(
-            after,
+            updated,
             progress,
             source=folder.resolve().name,
             arguments=shlex.quote(str(folder)),
@@ -92,11 +93,11 @@ def update(
             changes=changed,
             quiet=quiet,
         )
-        if in_place and after is before:
+        if in_place and updated is before:
             written.lines.append(f"nothing new: {fit} stays as it is")
         elif in_place:
             progress.start("saving the fit")
-            save_fit(after, fit, quiet=quiet)
+            save_fit(updated, fit, quiet=quiet)
             written.lines.append(f"saved in place: {fit}; --save DIR leaves it as it is")
         named = shlex.quote(str(folder))
         first = outputs.first_lines(after, progress, named, truth, shown=not (quiet or as_json))

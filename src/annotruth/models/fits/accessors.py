@@ -358,29 +358,46 @@ class FitTables:
         """Write the fit to a folder of JSON and Arrow files that `annotruth.load` reads."""
         bound_for(self.kind, "save")(self, path)
 
+    def write(self, path: str | Path, **options: Any) -> None:
+        """Write a workbook (.xlsx) for people: whom to pay, what to relabel, what is disputed.
+
+        Parameters
+        ----------
+        path
+            The file to write; needs the extra ``excel``.
+        **options
+            ``price``: that of one label, for the amounts. ``source``: the name of the labels' file.
+            ``advice``: what `annotruth.next_labels` returned, in place of that without a budget.
+        """
+        bound_for(self.kind, "write")(self, path, **options)
+
     def report(
         self,
         path: str | Path,
         *,
         source: str | None = None,
+        title: str | None = None,
         truth: Any = None,
         command: str | None = None,
         arguments: str | None = None,
         changes: Changes | None = None,
     ) -> None:
-        """Write a report with tables and charts, one HTML file.
+        """Write a report with tables and charts, one HTML or PDF file.
 
         Parameters
         ----------
         path
-            The file to write.
+            The file to write; its name ends in .html or .pdf. A PDF needs Chromium, Chrome or Edge,
+            or WeasyPrint.
         source
             The name of the data in the report's heading.
+        title
+            The heading; the name of the data is then under it.
         truth
             The truths of some or all items, as `annotruth.evaluate` takes them: adds a section on how
             good the results are.
         command
-            The command line that makes the report, for its heading.
+            The command line that makes the report, for its end.
         arguments
             What to type after ``annotruth next`` for advice on this fit, for the first screen.
         changes
@@ -390,4 +407,4 @@ class FitTables:
         options = {"arguments": arguments, "changes": changes}
         given = {name: value for name, value in options.items() if value is not None}
         write = bound_for(self.kind, "report")
-        write(self, path, source=source, truth=truth, command=command, **given)
+        write(self, path, source=source, title=title, truth=truth, command=command, **given)

@@ -296,6 +296,8 @@ class Support(NamedTuple):
     disputed: NDArray[np.bool_]
     # whether another label has more than twice as many votes; on a scale, whether it is disputed
     rejected: NDArray[np.bool_]
+    # whether fewer than half of the votes support the label, and another one has more votes
+    overruled: NDArray[np.bool_]
 
 
 def support_of(votes: Labels, label: NDArray[np.integer[Any]]) -> Support:
@@ -312,10 +314,12 @@ def support_of(votes: Labels, label: NDArray[np.integer[Any]]) -> Support:
         else:
             n_for = _count(n * (beyond == 0), ptr)
         n_votes = votes.labels_per_item[items]
+        most = np.maximum.reduceat(n, ptr[:-1] - ptr[0])
         disputed = (n_for <= DISPUTED * n_votes) & (n_votes > 1)
+        overruled = 2 * n_for < n_votes
         if votes.scale.is_ordinal:
-            return Support(disputed, disputed)
-        return Support(disputed, 2 * n_for < np.maximum.reduceat(n, ptr[:-1] - ptr[0]))
+            return Support(disputed, disputed, overruled)
+        return Support(disputed, 2 * n_for < most, overruled & (n_for < most))
 
     parts = map_slices(compare, votes.n_items)
     return Support(*(concatenate(column) for column in zip(*parts, strict=True)))

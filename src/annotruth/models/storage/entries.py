@@ -23,7 +23,7 @@ _FRAMES = ("pandas", "polars", "pyarrow", "modin", "cudf")
 _SHA256 = "[0-9a-f]{64}"
 _TIME = r"[12]\d{3}-[01]\d-[0-3]\dT[0-2]\d:[0-5]\d:[0-5]\d\+00:00"
 _MAX_DEPTH = 8
-_OPTIONAL = {"chosen", "further"}
+_OPTIONAL = {"chosen", "further", "campaign"}
 
 Check: TypeAlias = Callable[[Any], bool]
 """Returns whether the value of an entry is right."""
@@ -144,6 +144,19 @@ def _is_further(value: Any) -> bool:
     return _dict_of(each)(value) and value.keys() <= further_kinds().keys()
 
 
+def _is_campaign(value: Any) -> bool:
+    """Return whether a value is what ``fit.json`` remembers of a campaign."""
+    checks: dict[str, Check] = {
+        "columns": _dict_of(_is_text),
+        "question": _is_text,
+        "drop": _list_of(_is_text),
+        "price": lambda price: _is_finite(price) and price >= 0,
+    }
+    return isinstance(value, dict) and all(
+        name in checks and checks[name](each) for name, each in value.items()
+    )
+
+
 def _is_estimate(value: Any) -> bool:
     """Return whether a value is an estimate with the ends of its interval."""
     return isinstance(value, list) and len(value) == 3 and all(map(_is_finite, value))
@@ -169,6 +182,7 @@ _COMMON_CHECKS: Mapping[str, Check] = {
     "history": _object_of(log_likelihood=_list_of(_is_number), objective=_list_of(_is_number)),
     "versions": _dict_of(_is_text),
     "further": _is_further,
+    "campaign": _is_campaign,
     "data": _is_text,
     "files": _dict_of(_object_of(bytes=_is_count, sha256=_matches(_SHA256))),
     "checksum": _is_text,

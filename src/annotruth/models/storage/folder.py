@@ -52,6 +52,7 @@ from annotruth.models.result import QUESTIONS_MANIFEST, Fit
 from annotruth.models.storage.entries import check_entries
 from annotruth.models.storage.schema import COVARIANCE, OPTIONAL_TABLES, SCHEMAS
 from annotruth.models.storage.tables import check_table, make_fit, make_tables
+from annotruth.observations.options import Campaign
 
 MANIFEST = "fit.json"
 WAIT_SECONDS = 600.0
@@ -99,6 +100,8 @@ def save(fit: Fit[Any], path: str | os.PathLike[str]) -> None:
                 "data": data.name,
                 "files": files,
             }
+            if campaign := fit.campaign.changed():
+                entries["campaign"] = campaign
             entries.pop("notes", None)  # they follow from labels and results
             entries["checksum"] = _checksum(entries)
             manifest = data / MANIFEST
@@ -295,7 +298,8 @@ def _read_fit(folder: Path, manifest: bytes) -> Fit[Any]:
     names = SCHEMAS[entries.get("kind")].keys() - (OPTIONAL_TABLES - contents.keys())
     tables = {name: _read_table(contents[name]) for name in names}
     fit = make_fit(entries, tables, arrays)
-    return replace(fit, further=_read_further(entries, contents))
+    campaign = Campaign(**entries.get("campaign", {}))
+    return replace(fit, further=_read_further(entries, contents), campaign=campaign)
 
 
 def _read_further(

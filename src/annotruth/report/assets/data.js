@@ -36,11 +36,15 @@ function textOf(column, row, data) {
   switch (column.kind) {
     case "word": return column.names[value];
     case "flag": return value ? "yes" : "no";
+    case "decision": return DECISIONS[value];
     case "bars": return entriesOf(column, row).map(([k, v]) => `${data.categories[k]}: ${v}`).join("; ");
     case "matrix": return column.values.slice(row * column.size ** 2, (row + 1) * column.size ** 2).join(" ");
     default: return value === null ? "" : String(value);
   }
 }
+
+// What is decided about an annotator, and the verdict of it, as files for --drop have it.
+const DECISIONS = ["", "pay", "look", "do not pay"], DECIDED = ["", "keep", "unsure", "drop"];
 
 // What a cell shows.
 function shownOf(column, row) {

@@ -79,7 +79,7 @@ const percent = (p) => (p > 0 && p < 0.005 ? "under 1%" : `${Math.round(100 * p)
 
 function factorText(log10) {
   const factor = 10 ** Math.abs(log10), shown = factor >= 1000 ? "over 1,000" : COUNTED.format(factor);
-  return log10 < 0 && shown !== "1" ? `÷ ${shown}` : `× ${shown}`;
+  return shown === "1" ? "no difference" : `${shown} times ${log10 < 0 ? "less" : "more"} likely`;
 }
 
 function oddsText(p, other) {
@@ -124,7 +124,7 @@ function whyThisLabel(one, votes, data) {
   }
   if (votes.kind === "odds" && rest.length && Math.abs(total(rest, "weight")) > 0.1) {
     const others = [...new Set(rest.map((v) => name(v.category)))].slice(0, 3).join(", ");
-    texts.push(`The other ${labelsText(rest.length)} (${others}) ${total(rest, "weight") > 0 ? `speak for ${a}` : `speak for ${b}`} (${factorText(total(rest, "weight"))}).`);
+    texts.push(`The other ${labelsText(rest.length)} (${others}) ${total(rest, "weight") > 0 ? `speak for ${a}` : `speak for ${b}`} (${factorText(Math.abs(total(rest, "weight")))}).`);
   }
   const most = one.shares.filter(([k]) => !all.some((v) => v.category === k)).sort((x, y) => y[1] - x[1])[0];
   if (most && most[0] !== top && most[1] >= 100 * runner.p && most[1] > 0) {
@@ -205,7 +205,7 @@ function factList(facts) {
 // What the columns say that are not shown elsewhere in the dialog.
 function otherFacts(table, row, data, without) {
   return table.columns.slice(1)
-    .filter((c) => !without.has(c.key) && !["matrix", "bars", "content"].includes(c.kind))
+    .filter((c) => !without.has(c.key) && !["matrix", "bars", "content", "decision"].includes(c.kind))
     .map((c) => [c.title, c.help, c.kind === "word" ? wordMark(c, row, data) : shownOf(c, row) || "no", ...intervalMark(table, c, row)]);
 }
 
@@ -249,7 +249,7 @@ function voteTable(all, votes, top, runner, data, go) {
   if (estimate) columns.push([estimate.title, estimate.help]);
   if (all[0].serious !== null) columns.push(["P serious", "probability that this label was serious"]);
   const weighted = all[0].weight !== null;
-  if (weighted) columns.push(["Weight", votes.help]);
+  if (weighted) columns.push([votes.kind === "odds" ? "Effect" : "Weight", votes.help]);
   const body = rows.map((v) => {
     const cells = [v.annotator === null ? v.name : opener(v.name, () => go(annotators, v.annotator)), categoryMark(v.category, data)];
     if (estimate) cells.push(number(v.estimate));
@@ -262,6 +262,7 @@ function voteTable(all, votes, top, runner, data, go) {
 
 function annotatorParts(annotators, row, votes, data, go) {
   const parts = [factList(otherFacts(annotators, row, data, new Set(["reason", "low", "high", "accuracy_low", "accuracy_high"])))], { byKey } = annotators;
+  if (byKey.decision) parts.push(make("p", {}, make("label", {}, "Decision ", byKey.decision.control(row))));
   if (shownOf(byKey.reason, row)) parts.unshift(make("p", { class: "why" }, shownOf(byKey.reason, row)));
   parts.push(make("h3", {}, "Confusion matrix"), matrixMark(byKey.confusion, row, data, 36, true));
   const all = votes.ofAnnotator(row), { items } = data.tables, recovered = (v) => items.byKey.label?.values[v.item];
@@ -286,7 +287,7 @@ function annotatorParts(annotators, row, votes, data, go) {
 }
 
 function opener(text, act) {
-  const button = make("button", { type: "button", class: "open" }, text);
+  const button = tipped(make("button", { type: "button", class: "open" }, ...bothEnds(text)), text.length > 24 ? text : "");
   button.addEventListener("click", act);
   return button;
 }
@@ -310,7 +311,7 @@ function sharesMark(distribution, labels, row, data) {
   svg.append(shape("rect", { class: "at-given", x: left + 90, y: 6, width: 10, height: 10 }), shape("text", { class: "at-tick", x: left + 106, y: 15 }, "as given"));
   shown.forEach((k, at) => {
     const y = top + at * tall + 4, share = (100 * (given.get(k) || 0)) / all, name = data.categories[k];
-    svg.append(shape("text", { class: "at-text", x: left - 10, y: y + 18, "text-anchor": "end" }, name.length > 17 ? `${name.slice(0, 16)}…` : name));
+    svg.append(shape("text", { class: "at-text", x: left - 10, y: y + 18, "text-anchor": "end" }, shortened(name, 17)));
     if (distribution) svg.append(shape("rect", { class: `at-k${data.colors[k]}`, x: left, y: y + 2, height: 13, width: ((recovered.get(k) || 0) / 100) * room }));
     svg.append(shape("rect", { class: "at-given", x: left, y: y + 17, height: 8, width: (share / 100) * room }));
     const count = `${given.get(k) || 0} of ${all} labels`;
@@ -355,8 +356,8 @@ function rankedItemParts(items, row, votes, data, go) {
   }
   const rank = items.byKey.rank.values;
   const rows = [...opponents].sort(([a], [b]) => rank[a] - rank[b] || a - b);
-  const columns = [["Compared with", "the other item"], ["Rank", "its rank"], ["Won", "how often this item was preferred"], ["Lost", "how often the other was"], ["Tied", "how often neither was"]];
-  const body = rows.slice(0, 60).map(([other, n]) => [opener(shownOf(items.columns[0], other), () => go(items, other)), String(rank[other]), String(n.won), String(n.lost), String(n.tied)]);
+  const columns = [["Compared with", "the other item"], ["Rank", "its rank"], ["Share won", "share of the votes for this item, ties half"], ["Won", "how often this item was preferred"], ["Lost", "how often the other was"], ["Tied", "how often neither was"]];
+  const body = rows.slice(0, 60).map(([other, n]) => [opener(shownOf(items.columns[0], other), () => go(items, other)), String(rank[other]), percent((n.won + n.tied / 2) / (n.won + n.lost + n.tied)), String(n.won), String(n.lost), String(n.tied)]);
   parts.push(make("h3", {}, "Against whom, best first"), smallTable("Opponents", columns, body));
   if (rows.length > body.length) parts.push(make("p", { class: "quiet" }, `and ${(rows.length - body.length).toLocaleString("en")} more.`));
   return parts;
@@ -364,8 +365,9 @@ function rankedItemParts(items, row, votes, data, go) {
 
 function comparerParts(annotators, row, votes, data, go) {
   const { byKey } = annotators, { items } = data.tables;
-  const parts = [factList(otherFacts(annotators, row, data, new Set(["reason", "low", "high", "side_bias_low", "side_bias_high", "evidence"])))];
+  const parts = [factList(otherFacts(annotators, row, data, new Set(["reason", "low", "high", "accuracy_low", "accuracy_high", "side_bias_low", "side_bias_high", "evidence"])))];
   for (const key of ["evidence", "reason"]) if (byKey[key] && shownOf(byKey[key], row)) parts.unshift(make("p", { class: "why" }, shownOf(byKey[key], row)));
+  if (byKey.decision) parts.push(make("p", {}, make("label", {}, "Decision ", byKey.decision.control(row))));
   const all = votes.ofAnnotator(row);
   if (!all.length) return [...parts, votesLeftOut()];
   const counts = SIDES.map((_, side) => all.filter((at) => votes.outcome[at] === side).length);

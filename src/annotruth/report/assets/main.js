@@ -5,6 +5,8 @@ async function start() {
   saveButtons();
   tipsOfCharts();
   showTips();
+  bringFocused();
+  followSections();
   let data;
   try { data = await readData(); } catch (error) {
     for (const host of document.querySelectorAll("[data-table]")) host.textContent = `The tables cannot be read by this browser (${error.message}). A current Firefox, Chrome, Edge or Safari can.`;
@@ -15,11 +17,13 @@ async function start() {
     table.byKey = Object.fromEntries(table.columns.map((c) => [c.key, withStarts(c)]));
   }
   const { items, annotators } = data.tables, tables = {};
+  const people = annotators ?? data.tables.people, decision = people && addDecisions(people, !items);
   let votes;
   const openDetail = items && makeDetail(data, () => (votes ??= readData(1).then((read) => (data.ranking ? makeComparisons(read) : makeVotes(read, items, annotators)))));
   for (const host of document.querySelectorAll("[data-table]")) {
     tables[host.dataset.table] = makeTable(host, host.dataset.title, data.tables[host.dataset.table], data, openDetail);
   }
+  if (decision) decisionsButton(decision, people, tables[people.name]);
   for (const button of document.querySelectorAll("[data-show]")) {
     const [table, key, word] = button.dataset.show.split("|");
     button.addEventListener("click", () => tables[table].pick(key, word));

@@ -18,6 +18,18 @@ function tipped(element, tip) {
   return element;
 }
 
+// Cut in the middle, so that long names with the same beginning differ.
+function shortened(text, most) {
+  if (text.length <= most) return text;
+  const start = Math.max(Math.ceil(0.6 * (most - 1)), 1), end = most - 1 - start;
+  return `${text.slice(0, start)}…${end > 0 ? text.slice(-end) : ""}`;
+}
+
+// A long name in two parts, of which the style cuts the first where there is no room for both.
+function bothEnds(text) {
+  return text.length > 10 ? [make("span", {}, text.slice(0, -6)), text.slice(-6)] : [text];
+}
+
 function sheet(width, height, label) {
   return shape("svg", { width, height, viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": label });
 }
@@ -70,9 +82,8 @@ function matrixMark(column, row, data, side = 36, named = false) {
       }
     }
     if (named) {
-      const short = (text, most) => (text.length > most ? `${text.slice(0, most - 1)}…` : text);
-      svg.append(shape("text", { class: "at-text", x: left - 8, y: top + (k + 0.5) * step + 4, "text-anchor": "end" }, short(data.bins[k], 14)));
-      svg.append(shape("text", { class: "at-text", x: left + (k + 0.5) * step, y: top - 8, "text-anchor": "middle" }, short(data.bins[k], Math.max(Math.floor(step / 7), 2))));
+      svg.append(shape("text", { class: "at-text", x: left - 8, y: top + (k + 0.5) * step + 4, "text-anchor": "end" }, shortened(data.bins[k], 14)));
+      svg.append(shape("text", { class: "at-text", x: left + (k + 0.5) * step, y: top - 8, "text-anchor": "middle" }, shortened(data.bins[k], Math.max(Math.floor(step / 7), 2))));
     }
   }
   if (named) {
@@ -105,7 +116,7 @@ function wordMark(column, row, data) {
 
 // A table of any length: only the rows in view are in the document.
 const ROW = 45, SPARE = 8, LEFT = 4, TALL = 560, NARROW = 640, PRINTED = 30;
-const WIDTHS = { id: 140, range: 180, matrix: 70, bars: 126, number: 70, share: 70, count: 70, word: 122, flag: 70, content: 240 };
+const WIDTHS = { id: 140, range: 164, matrix: 70, bars: 126, number: 70, share: 70, count: 70, word: 122, flag: 70, content: 240, decision: 98 };
 const NARROW_WIDTHS = { ...WIDTHS, id: 84, range: 144, matrix: 60, bars: 96 };
 const SCROLLBAR = 18; // with the border, in pixels
 const SHEET = 700; // the width of a page of A4, in pixels
@@ -128,7 +139,7 @@ function widthOf(column, narrow) {
 // that all fit; otherwise the table is scrolled.
 function fitted(columns, room, narrow) {
   const widths = columns.map((column) => widthOf(column, narrow));
-  const spare = columns.map((column, at) => (REASONS.has(column.key) ? Math.max(widths[at] - 190, 0) : column.kind === "id" ? Math.max(widths[at] - 105, 0) : 0));
+  const spare = columns.map((column, at) => (REASONS.has(column.key) ? Math.max(widths[at] - 180, 0) : column.kind === "id" ? Math.max(widths[at] - 96, 0) : 0));
   const total = (values) => values.reduce((a, b) => a + b, 0), excess = total(widths) - room;
   if (excess <= 0 || excess > total(spare)) return widths;
   return widths.map((width, at) => width - (spare[at] * excess) / total(spare));
@@ -171,11 +182,11 @@ function makeTable(host, name, table, data, openDetail) {
 
   // Reasons name items and shares, which are not what a row is about.
   const searched = table.columns.filter((c) => c.kind === "id" || c.kind === "content" || (c.kind === "word" && !c.hidden && c.key !== "reason"));
-  const numeric = (c) => !["id", "word", "content"].includes(c.kind);
+  const numeric = (c) => !["id", "word", "content", "decision"].includes(c.kind);
 
   function keys(column) {
     if (column.kind === "matrix") return keys(byKey.matches);
-    if (column.kind === "bars") return byKey.entropy ? keys(byKey.entropy) : column.lengths;
+    if (column.kind === "bars") return byKey.spread ? keys(byKey.spread) : column.lengths;
     if (column.kind === "word") {
       const order = column.names.map((_, i) => i);
       if (!column.colored) order.sort((a, b) => (column.names[a] < column.names[b] ? -1 : 1));
@@ -215,7 +226,7 @@ function makeTable(host, name, table, data, openDetail) {
   }
 
   function columnsShown() {
-    const shown = table.columns.filter((c) => !c.hidden), width = host.clientWidth || innerWidth;
+    const shown = table.columns.filter((c) => !c.hidden && !(state.printing && c.kind === "decision" && !c.values.some(Boolean))), width = host.clientWidth || innerWidth;
     if (state.printing) return columnsThatFit(shown, SHEET);
     return width < NARROW ? columnsThatFit(shown, width) : shown;
   }
@@ -232,7 +243,7 @@ function makeTable(host, name, table, data, openDetail) {
         refresh();
         head.children[at].firstChild.focus();
       });
-      const cell = make("th", { scope: "col", class: classOf(column, at) }, button);
+      const cell = make("th", { scope: "col", class: classOf(column, at) }, state.printing ? column.title : button);
       if (column.key === state.sort) cell.setAttribute("aria-sort", state.descending ? "descending" : "ascending");
       return cell;
     }));
@@ -277,7 +288,7 @@ function makeTable(host, name, table, data, openDetail) {
     columns.forEach((column, place) => {
       const cell = make("td", { class: classOf(column, place) });
       if (place === 0 && openDetail) {
-        const button = make("button", { type: "button", class: "open" }, shownOf(column, row));
+        const button = make("button", { type: "button", class: "open" }, ...bothEnds(shownOf(column, row)));
         button.addEventListener("click", () => {
           if (table.opens) openDetail(data.tables[table.opens_in], table.opens[row], state.rows.map((each) => table.opens[each]));
           else openDetail(table, row, state.rows);
@@ -289,6 +300,7 @@ function makeTable(host, name, table, data, openDetail) {
       } else if (column.kind === "matrix") cell.append(matrixMark(column, row, data));
       else if (column.kind === "bars") cell.append(barsMark(column, row, data));
       else if (column.kind === "word") cell.append(REASONS.has(column.key) ? tipped(make("div", { class: "wrapped" }, shownOf(column, row)), shownOf(column, row)) : wordMark(column, row, data));
+      else if (column.kind === "decision") cell.append(state.printing ? DECISIONS[column.values[row]] : column.control(row));
       else if (column.kind === "content") cell.append(make("div", { class: "wrapped" }, shownOf(column, row).slice(0, 200)));
       else cell.append(shownOf(column, row));
       line.append(cell);
@@ -312,6 +324,7 @@ function makeTable(host, name, table, data, openDetail) {
 
   refresh();
   return {
+    tools, redraw: drawRows,
     pick(key, word) {
       const select = selects[key];
       if (!select) return;

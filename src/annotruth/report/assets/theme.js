@@ -45,3 +45,32 @@ function themeButton() {
   const keep = (theme) => { try { localStorage.setItem("annotruth-theme", theme); } catch { /* as above */ } };
   document.getElementById("theme").addEventListener("click", () => { ROOT.dataset.theme = dark() ? "light" : "dark"; keep(ROOT.dataset.theme); });
 }
+
+// What has the focus comes into view whole, in what scrolls sideways on a small screen.
+function bring(element, view) {
+  const inner = element.getBoundingClientRect(), outer = view.getBoundingClientRect();
+  view.scrollLeft += Math.min(inner.left - outer.left, 0) + Math.max(inner.right - outer.right, 0);
+}
+
+function bringFocused() {
+  addEventListener("focusin", ({ target }) => {
+    const view = target.closest(".top nav, .paged");
+    if (view) bring(target, view);
+  });
+}
+
+// The bar at the top: the title when the heading is out of view, and where in the page one is.
+function followSections() {
+  const links = [...document.querySelectorAll(".top nav a")], sections = links.map((link) => document.querySelector(link.hash));
+  let current;
+  const mark = () => {
+    const at = sections.findLastIndex((section) => section.getBoundingClientRect().top < innerHeight / 3), link = links[Math.max(at, 0)];
+    ROOT.toggleAttribute("data-scrolled", document.querySelector(".heading").getBoundingClientRect().bottom < 48);
+    if (link === current) return;
+    current?.removeAttribute("aria-current");
+    link.setAttribute("aria-current", "true");
+    bring((current = link), link.parentNode);
+  };
+  addEventListener("scroll", mark, { passive: true });
+  mark();
+}

@@ -19,23 +19,23 @@ NORMAL_WIDTH, NARROW_WIDTH = 560.0, 340.0
 
 THEMES = {
     "light": {
-        "paper": "#fdfdfb",
+        "paper": "#fbfbfc",
         "card": "#ffffff",
-        "sunk": "#f3f3ef",
-        "ink": "#1d2126",
-        "quiet": "#5b626b",
-        "line": "#dcdcd5",
+        "sunk": "#f2f3f5",
+        "ink": "#191c21",
+        "quiet": "#5a626d",
+        "line": "#dfe1e5",
         "accent": "#2b5f8f",
         "warn": "#a8461b",
         "good": "#2d6a4f",
     },
     "dark": {
-        "paper": "#14171b",
-        "card": "#1b1f24",
-        "sunk": "#23282e",
+        "paper": "#101317",
+        "card": "#171b20",
+        "sunk": "#20252b",
         "ink": "#e7e8e6",
         "quiet": "#a3abb4",
-        "line": "#363c44",
+        "line": "#30363e",
         "accent": "#86b7e3",
         "warn": "#f2a073",
         "good": "#84c7a3",
@@ -57,7 +57,7 @@ _MAX_SHADES = 64
 
 @dataclass(frozen=True, eq=False)
 class Chart:
-    """A chart that a notebook shows and `save` writes as SVG, PNG or HTML."""
+    """A chart that a notebook shows and `save` writes as SVG, PNG, PDF or HTML."""
 
     # a name for files; a heading; what is drawn, and what was left out
     name: str
@@ -73,9 +73,9 @@ class Chart:
         """Return SVG for a page that has the style sheet of charts and the colors."""
         return self.draw(width or self.width).svg(self.title)
 
-    def svg(self) -> str:
+    def svg(self, width: float | None = None) -> str:
         """Return a self-contained SVG file, in the colors of a light page."""
-        drawing = self.draw(self.width)
+        drawing = self.draw(width or self.width)
         # Its styles must not reach other charts of the same document.
         scope = f"at-{sha256(''.join(drawing.parts).encode()).hexdigest()[:12]}"
         background = f'<rect width="100%" height="100%" fill="{THEMES["light"]["card"]}"/>'
@@ -89,11 +89,13 @@ class Chart:
         return f'<figure style="{style}">{self.svg()}{caption}</figure>'
 
     def save(self, path: str | Path) -> None:
-        """Write the chart in the format of the file's name: .svg, .png or .html."""
-        suffix = Path(path).suffix.lower()
-        if suffix not in (".svg", ".png", ".html"):
-            raise InputError(f"cannot save a chart as {path}: end the name in .svg, .png or .html")
-        content = _to_png(self.svg(), path) if suffix == ".png" else self.svg().encode()
+        """Write the chart in the format of the file's name: .svg, .png, .pdf or .html."""
+        suffix, content = Path(path).suffix.lower(), self.svg().encode()
+        if suffix not in (".svg", ".png", ".pdf", ".html"):
+            names = ".svg, .png, .pdf or .html"
+            raise InputError(f"cannot save a chart as {path}: end the name in {names}")
+        if suffix in (".png", ".pdf"):
+            content = _converted(self.svg(), path)
         if suffix == ".html":
             head = f'<!doctype html><meta charset="utf-8"><title>{escaped(self.title)}</title>'
             content = f"{head}\n{self.html()}\n".encode()
@@ -124,16 +126,19 @@ def drawable(charts: Iterable[Callable[[], Chart]]) -> dict[str, Chart]:
     return drawn
 
 
-def _to_png(svg: str, path: str | Path) -> bytes:
-    """Draw SVG as PNG, at twice its size so that it is sharp on dense screens."""
+def _converted(svg: str, path: str | Path) -> bytes:
+    """Return SVG as PDF, or as PNG at twice its size so that it is sharp on dense screens."""
+    suffix = Path(path).suffix.lower()
     try:
         import vl_convert
     except ImportError:
         raise InputError(
-            f"cannot save {path}: PNG needs one more package, run `pip install annotruth[png]`; "
-            "or end the name in .svg or .html"
+            f"cannot save {path}: {suffix[1:].upper()} needs one more package, run `pip install "
+            "annotruth[png]`; or end the name in .svg or .html"
         ) from None
-    content: bytes = vl_convert.svg_to_png(svg, scale=2.0)
+    content: bytes = (
+        vl_convert.svg_to_pdf(svg) if suffix == ".pdf" else vl_convert.svg_to_png(svg, scale=2.0)
+    )
     return content
 
 

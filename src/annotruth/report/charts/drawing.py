@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -137,24 +137,24 @@ def draw_x_ticks(
     """Write numbers below an axis, those at its ends within the drawing."""
     for tick in ticks:
         text = (label or short_number)(tick)
-        half = len(text) * TICK_LETTER / 2
+        half = (len(text) + 0.6 * text.count("%")) * TICK_LETTER / 2
         x = min(max(axis(tick), half), drawing.width - half)
         drawing.text(x, bottom + 16, text, "at-tick", "middle")
 
 
 def draw_axes(
     drawing: Drawing, x_ends: tuple[float, float], y_ends: tuple[float, float],
-    titles: tuple[str, str], *, inset: float = 0.0, integers: str = "",
+    titles: tuple[str, str], *, inset: float = 0.0, band: float = 0.0, integers: str = "",
     ticks: Sequence[float] | None = None, label: TickLabel | None = None,
 ) -> tuple[Axis, Axis]:  # fmt: skip
     """Draw the axes of a drawing that is one plot, with their titles and faint horizontal lines.
 
-    ``inset``: how far from the left end the x axis begins.
+    ``inset``: how far from the left end the x axis begins; ``band``: what is kept free above.
     ``integers``: the axes of whole numbers: "x", "y" or "xy".
     ``ticks``: those of the x axis, chosen by its range if not given, and ``label`` their texts.
     """
     right, bottom = drawing.width - 12.0, drawing.height - 44.0
-    y = Axis(*y_ends, bottom, 24.0)
+    y = Axis(*y_ends, bottom, 24.0 + band)
     left = y_axis_room(y)
     x = Axis(*x_ends, left + inset, right)
     for tick in y.ticks(4, integers="y" in integers):
@@ -199,12 +199,15 @@ def text_width(texts: Sequence[str], max_width: float) -> float:
 
 
 def shorten(text: str, width: float) -> str:
-    """Return a text cut to a width, the ellipsis included."""
+    """Return a text cut in the middle to a width, so that names with the same beginning differ."""
     ends, room = list(accumulate(map(_width, text))), width - 12
     # Of a width that `text_width` returns, rounding may leave a little less than the text needs.
     if len(text) <= 2 or ends[-1] <= room + 1e-6:
         return text
-    return text[: max(bisect_right(ends, room - _width("…")), 1)] + "…"
+    space = room - _width("…")
+    start = max(bisect_right(ends, 0.6 * space), 1)
+    end = bisect_left(ends, ends[-1] - space + ends[start - 1] - 1e-6) + 1
+    return f"{text[:start]}…{text[max(end, start) :]}"
 
 
 def _width(letter: str) -> float:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import cached_property, partial
@@ -103,26 +102,27 @@ class FitCharts(PlotMethods[Fit]):
         return past_fits_chart(self._fit)
 
     def items(self) -> Chart:
-        """Chart how difficult items are: the entropy of their distributions."""
-        fit, entropy = self._fit, self._consensus.difficulty
-        largest = math.log(max(fit.data.n_categories, 2))
-        counts, edges = np.histogram(np.clip(entropy, 0.0, largest), _N_BINS, (0.0, largest))
-        of = "labels" if fit.distribution is None else "recovered distribution"
+        """Chart how difficult items are: how evenly their distributions are spread."""
+        fit, difficulty = self._fit, self._consensus.relative_difficulty
+        counts, edges = np.histogram(difficulty, _N_BINS, (0.0, 1.0))
+        of = "labels are" if fit.distribution is None else "recovered distribution is"
         caption = (
-            f"Entropy of each item's {of}: 0 when one category has it all, {largest:.2f} when all "
-            "are equally likely."
+            f"How evenly each item's {of} spread (entropy): 0% when one category has it all, 100% "
+            "when all are equally likely."
         )
         tips = [
-            f"difficulty (entropy) {low:.2f} to {high:.2f}: {n:,} items ({n / len(entropy):.1%})"
+            f"difficulty {low:.0%} to {high:.0%}: {n:,} items ({n / len(difficulty):.1%})"
             for low, high, n in zip(edges[:-1], edges[1:], counts, strict=True)
         ]
-        titles = "difficulty (entropy)", "items"
+        titles, label = ("difficulty", "items"), "{:.0%}".format
         return Chart(
             "items",
             "Difficulty of items",
             caption,
             {"from": edges[:-1].tolist(), "to": edges[1:].tolist(), "items": counts.tolist()},
-            lambda width: shapes.bars(edges, counts, width, titles, tips, integers="y"),
+            lambda width: shapes.bars(
+                edges, counts, width, titles, tips, integers="y", label=label
+            ),
         )
 
     def scores(self) -> Chart:
@@ -244,12 +244,15 @@ def annotator_chart(
 ) -> Chart:  # fmt: skip
     """Chart a value of each annotator with its interval, lowest first, those to drop in orange.
 
-    ``rule``: whom to drop; without it, nobody is marked.
+    ``rule``: whom to drop; without it, nobody is marked. Those to drop or unsure are named.
     """
-    dropped = verdicts(fit)[0] == "drop" if rule else None
+    words = verdicts(fit)[0] if rule else None
+    dropped, named = (None, None) if words is None else (words == "drop", words == "unsure")
+    if dropped is not None and dropped.any():
+        named = dropped
     intervals = Intervals(
         as_text(fit.data.annotators), value, low, high, dropped,
-        (min(0.0, float(value.min())), max(1.0, float(value.max()))), name, limit,
+        (min(0.0, float(value.min())), max(1.0, float(value.max()))), name, limit, named=named,
     ).sorted()  # fmt: skip
     caption = f"Orange: to drop, {rule}." if dropped is not None and dropped.any() else ""
     return interval_chart(name, title, caption, "annotator", intervals, "annotators, lowest first")

@@ -12,7 +12,7 @@ from annotruth.report.charts.chart import NORMAL_WIDTH, Chart
 from annotruth.report.charts.drawing import TICK_LETTER, Drawing, shorten, text_width
 
 _MAX_PAIR_SIDE = 40.0
-_MAX_WIN_SIDE = 34.0
+_MAX_WIN_SIDE, _PERCENT_SIDE = 48.0, 36.0  # with the sign of percent from the latter on
 _MIN_WIN_SIDE = 12.0  # at least, for the numbers above the columns
 
 
@@ -119,9 +119,10 @@ def win_matrix(names: Sequence[str], wins: Floats, ties: Floats, width: float) -
     votes = wins + wins.T + ties
     for k, g in zip(*np.nonzero(votes[:n, :n]), strict=True):
         share = float((wins[k, g] + ties[k, g] / 2.0) / votes[k, g])
-        tip = f"{names[k]} over {names[g]}: {wins[k, g]:.0f} to {wins[g, k]:.0f}"
-        tip += f", {ties[k, g]:.0f} tied" if ties[k, g] else ""
-        text = f"{100.0 * share:.0f}"
+        tip = f"{names[k]} over {names[g]}: {share:.1%} of {votes[k, g]:,.0f} votes"
+        tip += f" ({wins[k, g]:,.0f} to {wins[g, k]:,.0f}"
+        tip += f", {ties[k, g]:,.0f} tied)" if ties[k, g] else ")"
+        text = f"{share:.0%}" if side >= _PERCENT_SIDE else f"{100.0 * share:.0f}"
         has_room = side >= 22 and len(text) * TICK_LETTER <= side - 4
         drawing.square(
             *(left + side * g + 0.5, top + side * k + 0.5, side - 1, 2.0 * abs(share - 0.5)),

@@ -57,8 +57,8 @@ class RankCharts(PlotMethods[RankFit]):
         wins, ties = win_counts(self._fit, self._order[:n])
         caption = (
             "Blue: the item of the row was preferred to that of the column, orange: the other, "
-            "pale: about as often; empty: never compared. In a square: the percentage of votes for the row's "
-            "item, ties half. Beside names: ranks in this list."
+            "pale: about as often; empty: never compared. In a square: the share of votes for the row's "
+            "item, in percent, ties half. Beside names: ranks in this list."
         )
         if n < n_items:
             caption += f" The first {n:,} of {n_items:,} items."

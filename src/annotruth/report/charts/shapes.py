@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -22,6 +22,7 @@ from annotruth.report.charts.drawing import (
 _ROW_HEIGHT = 20.0
 _PIXELS_PER_INTERVAL = 2.5  # at least, where many are drawn side by side
 _MAX_DOTS = 800
+_MAX_LABELS, _LABEL_HEIGHT = 10, 15.0  # of names above many intervals
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,6 +35,8 @@ class Intervals:
     low: Floats | None
     high: Floats | None
     flagged: Any  # which values are drawn in the warning color; None: none of them
+    # which values are named where there is no room for all names; None: none of them
+    named: Any = field(default=None, kw_only=True)
     # the ends and the title of the axis
     domain: tuple[float, float]
     title: str
@@ -43,11 +46,11 @@ class Intervals:
     def sorted(self) -> Intervals:
         """Return the values in their order, the lowest first."""
         order = np.argsort(self.value, kind="stable")
-        low, high, flagged = (
-            None if each is None else each[order] for each in (self.low, self.high, self.flagged)
-        )
-        names, value = [self.names[k] for k in order], self.value[order]
-        return replace(self, names=names, value=value, low=low, high=high, flagged=flagged)
+        in_order: Any = {
+            each: None if getattr(self, each) is None else getattr(self, each)[order]
+            for each in ("value", "low", "high", "flagged", "named")
+        }
+        return replace(self, names=[self.names[k] for k in order], **in_order)
 
     def columns(self, who: str) -> dict[str, Sequence[Any]]:
         """Return the table of the values; ``who`` is the heading of the names."""
@@ -102,14 +105,27 @@ def interval_rows(intervals: Intervals, width: float) -> Drawing:
 
 
 def ranked_intervals(intervals: Intervals, width: float, ranks_title: str) -> Drawing:
-    """Draw many intervals side by side in their order, every k-th where they are too many."""
-    drawing, n = Drawing(width, 280), len(intervals.names)
+    """Draw many intervals side by side in their order, every k-th where they are too many.
+
+    Those in question have their names above the plot, each on a line of its own: the first is the
+    highest, so that none crosses another one's line.
+    """
+    n, drawn = len(intervals.names), thinned(len(intervals.names), width)
+    named = [] if intervals.named is None else drawn[intervals.named[drawn]][:_MAX_LABELS].tolist()
+    band = _LABEL_HEIGHT * len(named)
+    drawing = Drawing(width, 280 + band)
     ends, titles = (1.0, max(n, 2.0)), (ranks_title, intervals.title)
     integers = "xy" if intervals.digits == 0 else "x"
-    x, y = draw_axes(drawing, ends, intervals.domain, titles, inset=6, integers=integers)
+    x, y = draw_axes(drawing, ends, intervals.domain, titles, inset=6, integers=integers, band=band)
+    for row, k in enumerate(named):
+        line, is_left = 20 + _LABEL_HEIGHT * (row + 1), x(k + 1) < 0.6 * width
+        drawing.line(x(k + 1), line - 9, x(k + 1), y(intervals.ends(k)[1]), "at-leader")
+        room = width - x(k + 1) if is_left else x(k + 1) - x.start
+        place = (x(k + 1) + 4, "start") if is_left else (x(k + 1) - 4, "end")
+        drawing.text(place[0], line, shorten(intervals.names[k], room), "at-text", place[1])
     if intervals.limit is not None:
         drawing.line(x.start - 6, y(intervals.limit), x.end, y(intervals.limit), "at-limit")
-    for k in thinned(n, width):
+    for k in drawn:
         low, high = intervals.ends(k)
         with drawing.group(intervals.tip(k)):
             drawing.line(x(k + 1), y(low), x(k + 1), y(high), _line_class(intervals.is_flagged(k)))

@@ -101,6 +101,7 @@ function logInByLink() {
 applyKeptTheme();
 addEventListener("DOMContentLoaded", () => {
   themeButton();
+  bringFocused();
   prepare();
   document.querySelector(".top nav [aria-current]")?.scrollIntoView({ block: "nearest", inline: "nearest" });
   showTips();
