@@ -287,6 +287,7 @@ def test_the_page_on_the_command_line_lists_every_command_and_option_of_fit():
 @pytest.mark.parametrize(
     "command",
     [
+        "open",
         "fit",
         "rank",
         "update",

@@ -19,11 +19,12 @@ from typing import TYPE_CHECKING, Any
 from annotruth.bindings import bind
 
 if TYPE_CHECKING:
-    from annotruth import agreement, metrics, simulate
+    from annotruth import coefficients, metrics, simulate
     from annotruth.advising import next_labels, plan_labels
     from annotruth.analyses.advice.advice import Advice
     from annotruth.analyses.advice.changes import changes
     from annotruth.analyses.advice.plan import Plan
+    from annotruth.analyses.agreement import AgreementTable, agreement
     from annotruth.api import evaluate, fit, load, update
     from annotruth.engines.spark import SparkEngine
     from annotruth.errors import (
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
         InputError,
         OutputError,
     )
+    from annotruth.io.opened import OpenedFile, open_labels
     from annotruth.io.readers import read_comparisons, read_labels
     from annotruth.models.baselines import MajorityVote, MeanScore, MedianScore
     from annotruth.models.confusion.bcc import EBCC, IBCC
@@ -115,6 +117,7 @@ __all__ = [
     "IBCC",
     "MACE",
     "Advice",
+    "AgreementTable",
     "AnnotruthError",
     "AnnotruthWarning",
     "BradleyTerry",
@@ -130,6 +133,7 @@ __all__ = [
     "MeanScore",
     "MedianScore",
     "OneCoin",
+    "OpenedFile",
     "OrdinalBinary",
     "OrdinalMixture",
     "OutputError",
@@ -146,6 +150,7 @@ __all__ = [
     "agreement",
     "changes",
     "choose",
+    "coefficients",
     "compare",
     "compare_rankings",
     "evaluate",
@@ -155,6 +160,7 @@ __all__ = [
     "metrics",
     "next_comparisons",
     "next_labels",
+    "open_labels",
     "plan_comparisons",
     "plan_labels",
     "rank",
@@ -169,9 +175,11 @@ _NAMES = {  # per module
     "annotruth.analyses.advice.advice": "Advice",
     "annotruth.analyses.advice.changes": "changes",
     "annotruth.analyses.advice.plan": "Plan",
+    "annotruth.analyses.agreement": "AgreementTable agreement",
     "annotruth.api": "evaluate fit load update",
     "annotruth.engines.spark": "SparkEngine",
     "annotruth.errors": "AnnotruthError AnnotruthWarning ConvergenceWarning InputError OutputError",
+    "annotruth.io.opened": "OpenedFile open_labels",
     "annotruth.io.readers": "read_comparisons read_labels",
     "annotruth.models.baselines": "MajorityVote MeanScore MedianScore",
     "annotruth.models.confusion.bcc": "EBCC IBCC",
@@ -199,7 +207,7 @@ _NAMES = {  # per module
     "annotruth.sets.model": "SetModel",
 }
 _MODULE_OF = {name: module for module, names in _NAMES.items() for name in names.split()}
-_MODULES = ("agreement", "metrics", "simulate")
+_MODULES = ("coefficients", "metrics", "simulate")
 
 
 def __getattr__(name: str) -> Any:

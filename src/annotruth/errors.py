@@ -171,12 +171,17 @@ def option(name: str, value: object = None) -> str:
         return name if value is None else f"{name}={value!r}"
     if _surface == "service":
         return name if value is None else f"{name}={_typed(value)}"
+    return f"`{as_flag(name, value)}`"
+
+
+def as_flag(name: str, value: object = None) -> str:
+    """Return an option as it is typed in a terminal, such as ``--duplicates keep``."""
     flag = _FLAGS.get(name, f"--{name.replace('_', '-')}")
     if value is None or value is True:
-        return f"`{flag}`"
+        return flag
     typed = _typed(value)
     words = f"${typed!a}" if "\n" in typed else shlex.quote(typed)  # $'\n' of shells
-    return f"`{flag}={words}`" if words.startswith("-") else f"`{flag} {words}`"
+    return f"{flag}={words}" if words.startswith("-") else f"{flag} {words}"
 
 
 def setting(name: str, value: object = None) -> str:
@@ -187,17 +192,35 @@ def setting(name: str, value: object = None) -> str:
     return option(name, value)
 
 
-def function(name: str) -> str:
-    """Return a function or the command of its name: ``annotruth.rank`` or `annotruth rank`."""
-    return f"annotruth.{name}" if _surface == "python" else f"`annotruth {name}`"
+# Functions that are not named as their command.
+_FUNCTIONS = {"open": "open_labels"}
+
+
+def function(name: str, *words: str) -> str:
+    """Return a function or the command of its name: ``annotruth.rank`` or `annotruth rank`.
+
+    ``words`` follow the name of the command.
+    """
+    if _surface == "python":
+        return f"annotruth.{_FUNCTIONS.get(name, name)}"
+    return f"`{' '.join(['annotruth', name, *map(shlex.quote, words)])}`"
 
 
 def _typed(value: object) -> str:
     if isinstance(value, Mapping):
-        return ",".join(f"{key}={each}" for key, each in value.items())
+        return _with_commas(f"{key}={each}" for key, each in value.items())
     if isinstance(value, list | tuple):
-        return ",".join(map(str, value))
+        return _with_commas(map(str, value))
     return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _with_commas(entries: Iterable[str]) -> str:
+    """Return entries between commas; one that contains a comma is quoted, as in a CSV."""
+    quote = '"'
+    return ",".join(
+        f'"{entry.replace(quote, quote * 2)}"' if {",", quote} & {*entry} else entry
+        for entry in entries
+    )
 
 
 def did_you_mean(name: object, names: Iterable[object]) -> str:

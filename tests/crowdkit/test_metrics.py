@@ -6,7 +6,7 @@ import pandas as pd
 import pytest
 
 import annotruth as at
-from annotruth.agreement import krippendorff_alpha
+from annotruth.coefficients import krippendorff_alpha
 from annotruth.crowdkit import GLAD, KOS, MajorityVote, Wawa
 from annotruth.crowdkit.base import MissingSkillError
 from annotruth.crowdkit.metrics.data import alpha_krippendorff, consistency, uncertainty

@@ -109,7 +109,7 @@ def test_labels_truth_and_gold(base, store, tmp_path):
 
 
 def test_any_format_is_read_and_files_are_combined(base, store, tmp_path):
-    tasks = {"0": {"ann": 1, "bob": 1}, "1": {"ann": 0}}
+    tasks = {"0.png": {"ann": 1, "bob": 1}, "1.png": {"ann": 0}}
     store.files["/answers.json"] = json.dumps(tasks).encode()
     store.files["/b.csv.gz"] = gzip.compress(
         CSV.replace(b"\n1,", b"\n8,").replace(b"\n2,", b"\n9,")

@@ -73,8 +73,8 @@ def write(tmp_path):
             LONG + "1,a,y\n3,a,\n",
             "l.csv",
             {"sets": True},
-            6,
-            {"further labels of an answer that is a set": 1, NO_LABEL: 1},
+            5,  # answers
+            {NO_LABEL: 1},
         ),
         ("item,a,b\n1,x,y\n2,,x\n3,NA,x\n4,y,x\n", "w.csv", {}, 7, {"NA or the like": 1}),
         ("item,a,b\n1,-1,2\n2,1,2\n3,0,0\n", "w.csv", {}, 6, {"-1": 1}),
@@ -102,15 +102,15 @@ def test_the_summary_and_saved_fits_count_rows(write, tmp_path):
     for line in (
         "1 row had no label and was dropped",
         "1 row not used: replaced by a later label of the annotator",
-        "2 rows not used: of annotators left out",
+        "2 rows not used: of annotators left out (`--drop`)",
         "rows: 6 read, 2 used",
     ):
         assert line in lines
     assert (fit.to_dict()["n_read"], sum(fit.to_dict()["unused"].values())) == (6, 3)
     fit.save(tmp_path / "fit")
     assert at.load(tmp_path / "fit").summary() == fit.summary()
-    more = at.update(fit, [(9, "a", "x")])
-    assert (more.data.n_read, more.data.n_labels) == (7, 3)
+    more = at.update(fit, [(9, "a", "x"), (2, "a", "y")], duplicates="last")
+    assert (more.data.n_read, more.data.n_labels) == (8, 3)
 
 
 def test_rejected_votes_of_a_batch_are_counted(write):

@@ -29,7 +29,7 @@ def table(cells, name="label"):
             "labels are sets separated by '|'; if each cell is one class, pass scale='nominal'",
         ),
         ("; ".join, "separated by ';'"),
-        ("\n".join, r"separated by '\n'"),
+        ("\n".join, "separated by '\\n'"),
         (", ".join, "separated by ','"),
     ],
     ids=["json", "python", "numpy", "brackets", "bar", "semicolon", "newline", "comma"],
@@ -99,7 +99,7 @@ def test_separators_are_found_by_evidence(cells, found):
     assert find_separator(cells) == found
     labels = at.Labels.of(table(cells * 2))
     assert labels.scale.has_sets == (found[0] is not None)
-    assert ("pass sets=True and separator=" in labels.read_as) == (found[1] is not None)
+    assert ("pass separator=" in labels.read_as) == (found[1] is not None)
 
 
 def test_a_list_among_other_labels_is_refused():

@@ -8,7 +8,13 @@ import pytest
 
 from annotruth.errors import InputError
 from annotruth.observations import Labels
-from annotruth.observations.frames import LABEL_ROLES, TRUTH_ROLES, describe_columns, find_columns
+from annotruth.observations.frames import (
+    LABEL_ROLES,
+    TRUTH_ROLES,
+    describe_columns,
+    find_columns,
+    is_known_name,
+)
 
 
 def test_numbered_columns_of_pandas_can_be_named():
@@ -109,8 +115,37 @@ def test_named_columns_take_precedence_over_known_names():
 
 
 @pytest.mark.parametrize(
+    ("names", "found"),
+    [
+        (
+            "!amt_annotation_ids !amt_worker_ids orig_id response gold",
+            "orig_id !amt_worker_ids response",
+        ),
+        ("unitId workerId judgment", "unitId workerId judgment"),
+        ("_unit_id Worker-ID _label", "_unit_id Worker-ID _label"),
+        ("hit_id assignment.worker Answer", "hit_id assignment.worker Answer"),
+        ("hitId imageId workerID class", "imageId workerID class"),
+        ("Stimulus Respondent OpinionScore", "Stimulus Respondent OpinionScore"),
+        ("topicID questionID workerID response", "questionID workerID response"),
+        ("text_id performer verdict", "text_id performer verdict"),
+        ("item Worker_ID worker_id label", "item worker_id label"),
+        ("item Worker_Id WORKER_ID label", "item Worker_Id label"),
+    ],
+)
+def test_names_are_known_in_any_spelling(names, found):
+    assert list(find_columns(names.split(), LABEL_ROLES).values()) == found.split()
+    assert all(map(is_known_name, found.split()))
+
+
+@pytest.mark.parametrize(
     ("names", "given", "message"),
     [
+        ("item workerID worker-id label", {}, "'workerID' and 'worker-id' could both be the annot"),
+        (
+            "sentence_id tweet_id rater label",
+            {},
+            "'sentence_id' and 'tweet_id' could both be the item",
+        ),
         ("item worker", {}, r"no column for the label \(found: item, worker\).*'label': 'NAME'}"),
         ("", {}, r"no column for the item and the annotator and the label \(found: none\)"),
         ("item task worker label", {}, "'item' and 'task' could both be the item.*'item': 'item'}"),

@@ -9,6 +9,7 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
+import annotruth as at
 from annotruth.errors import InputError
 from annotruth.io.readers import read_labels
 from annotruth.observations import Labels
@@ -163,3 +164,34 @@ def test_appended_ids_of_text_are_not_those_of_equal_numbers():
     assert labels.items.to_pylist() == ["1", "02", "2"]
     whole = append_labels(base, Labels.of([(1.0, 9.0, "x")])).table
     assert whole.annotators.to_pylist() == [7, 8, 9]
+
+
+@pytest.mark.parametrize("memory", [None, "1MB"])
+def test_whole_numbers_with_a_point_are_the_same_ids(tmp_path, memory):
+    first, second = tmp_path / "a.csv", tmp_path / "b.csv"
+    first.write_text("item,worker,label\n1.0,7.0,x\n2.0,8.0,y\n3.0,7,x\n")
+    second.write_text("item,worker,label\n1,8,x\n2,7.00,x\n")
+    labels = at.read_labels([first, second], memory=memory)
+    assert labels.items.to_pylist() == [1, 2, 3]
+    assert labels.annotators.to_pylist() == [7, 8]
+    rows = [tuple(row.values()) for row in labels.to_arrow().to_pylist()]
+    assert rows == [(1, 7, "x"), (2, 8, "y"), (3, 7, "x"), (1, 8, "x"), (2, 7, "x")]
+    gold = labels.with_gold(pa.table({"item": ["1.0", "3"], "label": ["x", "x"]}))
+    assert (gold.known >= 0).tolist() == [True, False, True]
+
+
+@pytest.mark.parametrize("ids", ["1.0 01", "1.0 x", "1.5 1.0", "1.0 1e3"])
+def test_ids_that_are_not_all_whole_numbers_stay(tmp_path, ids):
+    path = tmp_path / "a.csv"
+    path.write_text(
+        "item,worker,label\n" + "".join(f"{e},{s},x\n" for e in ids.split() for s in "ab")
+    )
+    assert at.read_labels(path).items.to_pylist() == ids.split()
+
+
+def test_whole_numbers_in_comparisons(tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_text("left,right,worker,winner\n1.0,2.0,5.0,left\n2,1,5,right\n")
+    data = at.read_comparisons(path)
+    assert (data.items.to_pylist(), data.annotators.to_pylist()) == ([1, 2], [5])
+    assert data.left.tolist() == [0, 1]

@@ -114,7 +114,7 @@ def test_models_of_scales_take_numbers_as_a_scale():
     assert at.fit(rows, "subject-bias").data.scale.reason == ""
     with pytest.raises(at.InputError, match="needs an ordinal scale"):
         at.fit(rows, "mean", scale="nominal")
-    assert at.agreement.krippendorff_alpha(rows, "interval") > 0
+    assert at.coefficients.krippendorff_alpha(rows, "interval") > 0
 
 
 def test_the_summary_has_the_reason_and_fits_save_it(tmp_path):

@@ -49,7 +49,9 @@ def test_the_overview_has_one_row_per_question(fits):
         assert row["n_labels"] == fit.data.n_labels
         assert row["reliability"] == pytest.approx(np.median(fit.reliability))
         assert row["spammers"] == fit.n_spammers
-    assert rows[0]["agreement"] == pytest.approx(at.agreement.krippendorff_alpha(fits["q1"].data))
+    assert rows[0]["agreement"] == pytest.approx(
+        at.coefficients.krippendorff_alpha(fits["q1"].data)
+    )
 
 
 def test_the_order_of_rows_does_not_matter(simulation, fits):

@@ -123,7 +123,7 @@ def test_a_table_with_one_possible_item_has_no_questions(tmp_path):
 
 def test_a_table_of_items_and_questions_says_how_to_read_it(tmp_path):
     pa.csv.write_csv(TABLE, tmp_path / "l.csv")
-    with pytest.raises(at.InputError, match=r"could both be the item; .*--question all"):
+    with pytest.raises(at.InputError, match=r"could both be the item; .*question=.all"):
         at.read_labels(tmp_path / "l.csv")
 
 

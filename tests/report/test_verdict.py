@@ -113,12 +113,12 @@ def test_the_numbers_are_those_of_the_advice(fits):
     assert advice.n_add == 67
     assert "4 of 10 6 to drop" in shown
     assert "67 labels in this round, 8% more than the 800 so far; from 4 annotators" in shown
-    alpha = at.agreement.krippendorff_alpha(fit.data)
+    alpha = at.coefficients.krippendorff_alpha(fit.data)
     assert f"Agreement {alpha:.2f} Krippendorff's alpha (nominal)" in shown
-    same, by_chance = at.agreement.pair_agreement(fit.data)
+    same, by_chance = at.coefficients.pair_agreement(fit.data)
     assert f"{100 * (same - by_chance):+.0f} points two labels of an item are equal" in shown
     kappa = (same - by_chance) / (1 - by_chance)
-    assert kappa == pytest.approx(at.agreement.fleiss_kappa(fit.data))
+    assert kappa == pytest.approx(at.coefficients.fleiss_kappa(fit.data))
     ((removed, first),) = re.findall(
         r"would remove about ([0-9]+)% of the uncertainty; a quarter of them \(16\), where they gain"
         " most, ([0-9]+)%",

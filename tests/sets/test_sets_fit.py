@@ -120,7 +120,6 @@ def test_evaluate_takes_frames_mappings_and_files(made, fit, folder):
         lambda fit, path: at.compare(path, separator="|"),
         lambda fit, path: at.next_labels(path, separator="|"),
         lambda fit, path: at.GPM().fit(fit.data),
-        lambda fit, path: at.fit(path, "sets"),
     ],
 )
 def test_what_is_not_for_sets_is_refused_in_one_line(fit, folder, refused):

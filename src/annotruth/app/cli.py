@@ -17,9 +17,11 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from annotruth.app import console
+from annotruth.app.commands.agreement import agreement
 from annotruth.app.commands.compare import compare
 from annotruth.app.commands.fit import fit
 from annotruth.app.commands.next import next_, plan
+from annotruth.app.commands.open import open_
 from annotruth.app.commands.rank import rank
 from annotruth.app.commands.report import report
 from annotruth.app.commands.reproduce import reproduce
@@ -59,7 +61,7 @@ _QUOTED = re.compile("'([^']*)'")
 
 # The commands in the groups of the front page.
 _COMMANDS: dict[str, tuple[Callable[..., None], ...]] = {
-    "Recover what is right": (fit, rank, update, report, compare),
+    "Recover what is right": (open_, fit, rank, update, report, compare, agreement),
     "Decide what to label next": (next_, plan),
     "Try it without data": (demo, simulate, reproduce),
 }

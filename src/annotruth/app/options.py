@@ -47,6 +47,8 @@ fit.labels LABELS: {labels} Or the folder of a saved fit, whose labels are fitte
 update.labels LABELS: The new labels, or all labels again, in any format that `annotruth fit`
     reads, also several files; for a saved ranking, comparisons that `annotruth rank` reads.
 compare.labels FIT|LABELS: {fit_or_labels}
+agreement.labels FIT|LABELS: {fit_or_labels}
+open_.file FILE: Labels or comparisons, in any format that `annotruth fit` or `annotruth rank` reads.
 votes VOTES: Comparisons with columns left, right, annotator, winner (left, right, tie, or the
     item); or winner, loser, annotator; or what an arena, crowd-kit or a platform exports; in the
     file formats of `annotruth fit`, also several files. Or the folder of a saved ranking, whose
@@ -95,6 +97,8 @@ columns NAMES: Which columns are which, where they have other names, such as
     item=film,annotator=user,label=stars; also time, order, seconds of labels.
 rank.columns NAMES: Which columns are which, where they have other names, such as
     left=model_a,right=model_b,annotator=judge,winner=choice.
+outcomes PAIRS: What the values of the winner of comparisons stand for, where that is not known, such
+    as 0=tie,1=left,2=right.
 duplicates RULE: Several labels of one annotator for one item: refuse them (identical rows count
     once), keep all of them, or count only the last: refuse, keep or last.
 bins BINS: Put numbers of a continuous scale into bins: their number, such as 20, or their edges,
@@ -149,6 +153,8 @@ machine_margin SHARE: By how much a machine may be worse than a person to replac
 fit.warm_start FIT: Continue this saved fit with exactly these LABELS, such as a later export: with
     its model, options and scale, unless others are given, and its past fits.
 refit: Fit all labels again, also if none of them is new.
+same_people: Intervals for other items labelled by the same people; without it, for other people,
+    too, which makes them wide where there are few.
 [Engine]
 fit.engine ENGINE: Where the passes over the labels run: memory (this machine), gpu (an NVIDIA
     card: gpm, dawid-skene and robust-gpm), auto (the faster of the two), or spark.
@@ -175,6 +181,8 @@ out --out,-o PATH: Write the tables to this folder: items, annotators, labels or
 compare.out --out,-o PATH: Write the tables of models and their agreement to this folder; if it
     ends in .csv, .parquet or .json, only that of models to this file; if in .xlsx, both to a
     workbook.
+agreement.out --out,-o PATH: Write the table to this file (.csv, .parquet or .json), or into this
+    folder.
 next_.out --out,-o PATH: Write the tables to this folder: items, annotators and assignments; if it
     ends in .csv, .parquet or .json, only that of items to this file; if in .xlsx, a workbook.
 simulate.out --out,-o DIR: Write the tables to this folder.
@@ -331,6 +339,7 @@ _SHARED_READ_FLAGS: Flags = {
     "content": _TEXT,
     "drop": _TEXT,
     "max_size": _TEXT,
+    "outcomes": _TEXT,
 }
 
 READ_FLAGS: Flags = {
@@ -358,10 +367,16 @@ _MACHINES: Flags = {"machines": _TEXTS, "machine_margin": _NUMBER}
 # The flags that commands have in place of parameters such as ``read`` and ``outputs``.
 _EXPANDED: Mapping[str, Flags] = {
     "read": READ_FLAGS,
-    "fit.read": {**READ_FLAGS, "memory": _TEXT},
+    "fit.read": {
+        **{name: flag for name, flag in READ_FLAGS.items() if name != "outcomes"},
+        "memory": _TEXT,
+    },
     "update.read": _SHARED_READ_FLAGS,
+    "open_.read": dict.fromkeys(
+        ("columns", "input_format", "question", "query", "max_size"), _TEXT
+    ),
     "rank.read": dict.fromkeys(
-        ("columns", "question", "query", "covariates", "drop", "max_size"), _TEXT
+        ("columns", "outcomes", "question", "query", "covariates", "drop", "max_size"), _TEXT
     ),
     "outputs": {
         **_SHARED_OUTPUT_FLAGS,
@@ -441,6 +456,7 @@ def make_read_options(**flags: Any) -> ReadOptions:
 
     parsers: Mapping[str, Callable[[Any], Any]] = {
         "columns": lambda text: parse_pairs(text, "--columns") or None,
+        "outcomes": lambda text: parse_pairs(text, "--outcomes") or None,
         "categories": parse_list,
         "covariates": parse_list,
         "content": parse_list,

@@ -12,6 +12,7 @@ from annotruth.errors import InputError
 _EXAMPLE_PAIRS = {
     "--columns": "item=image,annotator=worker",
     "--label-studio": "name=sentiment,to_name=text",
+    "--outcomes": "0=tie,1=left,2=right",
     "--set": "tol=1e-6",
     "--target": "accuracy=0.9",
 }

@@ -85,6 +85,18 @@ def read_columns(
     return table
 
 
+def read_start(content: FileContent, n_rows: int) -> pa.Table:
+    """Read the first rows of all columns; JSON is read as a whole."""
+    batches, n_read = [], 0
+    max_rows = None if content.kind == "json" else n_rows
+    for batch in read_batches(content, lambda names: names, max_rows=max_rows):
+        batches.append(batch)
+        n_read += batch.num_rows
+        if n_read >= n_rows:
+            break
+    return pa.concat_tables(batches).slice(0, n_rows)
+
+
 def _read_columnar(
     content: FileContent,
     choose: Callable[[list[str]], list[str]],

@@ -135,6 +135,8 @@ def read_content(
             raise InputError(
                 f"the {compression} file holds a compressed file ({inner}): decompress it once"
             )
+    if disk is None:
+        data = _as_utf8(data, limit)
     kind = _recognise_kind(data)
     expected_kind = _KIND_BY_SUFFIX.get(suffixes[-1]) if suffixes else None
     if expected_kind is not None and expected_kind != kind:
@@ -143,6 +145,21 @@ def read_content(
             f"{_describe_start(data)}; rename the file, or download it again if it is damaged"
         )
     return _without_mark(kind, data, limit)
+
+
+def _as_utf8(data: pa.Buffer, limit: int) -> pa.Buffer:
+    """Return text in UTF-16 or UTF-32, which its mark shows, as UTF-8; other bytes as they are."""
+    first = _first_bytes(data)
+    encoding = next((name for mark, name in _OTHER_BOMS.items() if first.startswith(mark)), None)
+    if encoding is None:
+        return data
+    check_size(3 * data.size, "text", limit)
+    try:
+        return pa.py_buffer(data.to_pybytes().decode(encoding).encode())
+    except UnicodeError:
+        raise InputError(
+            f"the text begins as {encoding} does, but is not: save the file as UTF-8"
+        ) from None
 
 
 def recognise_content(data: pa.Buffer, limit: int) -> FileContent:
@@ -270,10 +287,15 @@ def _recognise_kind(data: pa.Buffer) -> ContentKind:
         return "duckdb"
     for mark, encoding in _OTHER_BOMS.items():
         if first.startswith(mark):
-            raise InputError(f"the text is {encoding}: save the file as UTF-8")
+            raise InputError(
+                f"the text is {encoding}, which is not read within a memory limit: save the file as "
+                "UTF-8"
+            )
     start = first.removeprefix(UTF8_BOM).lstrip()
     if start.startswith(_WEBANNO):
         refuse_marks("INCEpTION or WebAnno")
+    if start[:9].lower().startswith((b"<?xml", b"<!doctype", b"<html")):
+        raise InputError("this is XML or HTML, which is not read: export the labels as JSON or CSV")
     return "json" if start.startswith((b"{", b"[")) else "text"
 
 

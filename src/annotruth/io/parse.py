@@ -13,15 +13,16 @@ from typing import Any
 import pyarrow as pa
 
 from annotruth.errors import InputError, is_database_url, is_url, option
-from annotruth.io.batches import read_columns
+from annotruth.io.batches import read_columns, read_start
 from annotruth.io.content import DATABASE_TITLE, FileContent, read_content
 from annotruth.io.databases import read_database, read_database_url
 from annotruth.io.formats.source import Source
 from annotruth.io.json_lines import is_json_list
-from annotruth.io.kinds import Kind, NoLongTableError
+from annotruth.io.kinds import Kind
 from annotruth.io.sources import LabelFile, file_errors_reported
+from annotruth.observations.candidates import CANDIDATE_ROWS
 from annotruth.observations.encode import restore_text
-from annotruth.observations.frames import records_to_arrow
+from annotruth.observations.frames import ColumnsNotFoundError, records_to_arrow
 from annotruth.observations.options import ReadOptions
 
 
@@ -69,18 +70,42 @@ def parse_opened(file: LabelFile, content: FileContent | None, kind: Kind) -> An
         raise InputError(f"this is not a database or workbook: leave out {option('query')}")
     source = Source(path, content, read)
     parsed: Any = kind.recognise(source)
+    if parsed is None and content.kind == "json" and is_json_list(content.data):
+        parsed = _parse_records(source, kind)
     if parsed is None:
         from_text = content.kind == "text"
         choose = partial(kind.choose, from_text=from_text)
+        load = partial(read_columns, content, lambda names: names, keep_codes=True)
         try:
             table = read_columns(content, choose, keep_codes=True)
-        except NoLongTableError:
+            kind.check_label(table.column_names, partial(read_start, content, CANDIDATE_ROWS))
+            parsed = kind.parse(table, from_text=from_text, note=content.sheet)
+            return _with_points(parsed, content, kind)
+        except ColumnsNotFoundError as error:
             parsed = kind.recognise(source, is_long=False)
             if parsed is None:
+                parsed = kind.parse_by_values(load, error, from_text=from_text)
+    return _with_points(replace(parsed, notes=(*parsed.notes, content.sheet)), content, kind)
+
+
+def _with_points(parsed: Any, content: FileContent, kind: Kind) -> Any:
+    """Return what a file holds, with decimal points where a table has decimal commas."""
+    if content.kind != "text" or content.sheet:
+        return parsed
+    return kind.with_decimal_points(parsed, content.data)
+
+
+def _parse_records(source: Source, kind: Kind) -> Any:
+    """Return the labels in a JSON list of objects, found by their values; None if none are found."""
+    try:
+        kind.choose(list(source.first))
+    except ColumnsNotFoundError as error:
+        try:
+            return kind.parse_by_values(lambda: records_to_arrow(list(source.records())), error)
+        except ColumnsNotFoundError as proposal:
+            if proposal is not error:
                 raise
-        else:
-            return kind.parse(table, from_text=from_text, note=content.sheet)
-    return replace(parsed, notes=(*parsed.notes, content.sheet))
+    return None
 
 
 def load_table(data: Any, *, max_size: str | int | None = None) -> Any:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from annotruth.errors import InputError, hide_credentials, is_database_url, is_url, option
-from annotruth.io.batches import read_batches
+from annotruth.io.batches import read_batches, read_start
 from annotruth.io.content import read_content
 from annotruth.io.drop_list import leave_out
 from annotruth.io.kinds import Kind, LabelKind, PairKind
@@ -28,7 +28,9 @@ from annotruth.io.sources import (
     source_name,
 )
 from annotruth.observations import Comparisons, Labels
+from annotruth.observations.candidates import CANDIDATE_ROWS
 from annotruth.observations.disk import Disk, parse_size
+from annotruth.observations.frames import ColumnsNotFoundError
 from annotruth.observations.options import ReadOptions
 
 
@@ -209,8 +211,8 @@ def _parse_in_batches(
     columns: list[str] = []  # of the first file
     source_kind = ""
 
-    def choose(names: list[str], from_text: bool) -> list[str]:
-        chosen = kind.choose(names, from_text=from_text, on_disk=True)
+    def choose(of_file: LabelKind, names: list[str], from_text: bool) -> list[str]:
+        chosen = of_file.choose(names, from_text=from_text, on_disk=True)
         columns[:] = columns or chosen
         check_same_columns(chosen, columns, first)
         return chosen
@@ -226,9 +228,21 @@ def _parse_in_batches(
             content = read_content(Path(path), disk=disk, max_size=read.max_size)
             from_text = content.kind == "text"
             n_rows = 0
-            chosen = partial(choose, from_text=from_text)
-            for batch in read_batches(content, chosen, max_rows=disk.rows_at_once, keep_codes=True):
-                part = kind.parse(batch, from_text=from_text, first_row=n_rows)
+            batches_of = partial(read_batches, content, max_rows=disk.rows_at_once, keep_codes=True)
+            of_file = kind
+            notes: Sequence[str] = ()
+            try:
+                next(batches_of(partial(choose, kind, from_text=from_text)))
+            except ColumnsNotFoundError as error:
+                load = partial(read_start, content, CANDIDATE_ROWS)
+                found = kind.parse_by_values(load, error, from_text=from_text)
+                of_file, notes = LabelKind(replace(read, columns=found.columns)), found.notes
+            chosen = partial(choose, of_file, from_text=from_text)
+            for batch in batches_of(chosen):
+                part = of_file.parse(batch, from_text=from_text, first_row=n_rows)
+                part = replace(part, notes=(*part.notes, *notes))
+                if from_text:
+                    part = of_file.with_decimal_points(part, content.data)
                 source_kind = source_kind or part.kind
                 check_same_kind(part.kind, source_kind, first)
                 yield part

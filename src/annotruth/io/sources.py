@@ -17,6 +17,7 @@ from annotruth.errors import (
     OutputError,
     check_path,
     describe_exhaustion,
+    function,
     hide_credentials,
     is_url,
     listed,
@@ -24,11 +25,13 @@ from annotruth.errors import (
     printable,
     shorten,
 )
+from annotruth.observations.frames import ColumnsNotFoundError
 
 LabelFile = str | os.PathLike[str]
 """One file: its path or URL, or - for standard input."""
 
 STANDARD_INPUT = "-"
+_MAX_REPEATED = 40  # characters of a name that a message has twice
 _FOLDERS, _NO_SUFFIX = "folders", "files without a suffix"
 
 
@@ -182,6 +185,10 @@ def file_errors_reported(path: LabelFile | Sequence[LabelFile]) -> Iterator[None
         cause = error
     else:
         return
+    if issubclass(kind, ColumnsNotFoundError):
+        name = source_name(path) if isinstance(path, str | os.PathLike) else ""
+        short = name if 0 < len(name) <= _MAX_REPEATED else "FILE"
+        reason = f"{reason}; see {function('open', short)}"
     raise kind(f"{source_name(path)}: {reason}") from cause
 
 

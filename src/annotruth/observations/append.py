@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from annotruth.errors import InputError, listed, option, shown
 from annotruth.kernels.arrays import Codes, Floats
 from annotruth.observations import validate
-from annotruth.observations.arrays import Covariates, take_rows
+from annotruth.observations.arrays import REPLACED, Covariates, take_rows
 from annotruth.observations.covariates import append_rows, merge_by_code
 from annotruth.observations.encode import match_ids, to_text
 from annotruth.observations.frames import as_arrow
@@ -98,6 +98,14 @@ def append_labels(
     if gold is not None:
         truth = match_truth(gold, labels, role="gold")
         known[truth.item] = truth.categories()
+    reasons = {**base.unused, **new.unused}
+    unused = {
+        reason: add_counts(base.unused.get(reason, 0), new.unused.get(reason, 0))
+        for reason in reasons
+    }
+    n_replaced = base.n_labels - int(np.count_nonzero(kept))
+    if n_replaced:
+        unused[REPLACED] = unused.get(REPLACED, 0) + n_replaced
     made = replace(
         labels,
         known=known,
@@ -105,10 +113,7 @@ def append_labels(
         classifier=_with_rows(base.classifier, labels.n_items, np.nan),  # without a prediction
         covariates=covariates,
         n_repeated=add_counts(base.n_repeated, new.n_repeated),
-        unused={
-            reason: add_counts(base.unused.get(reason, 0), new.unused.get(reason, 0))
-            for reason in {**base.unused, **new.unused}
-        },
+        unused=unused,
         read_as=_read_as(base, new),
         left_out=new.left_out or base.left_out,
     )

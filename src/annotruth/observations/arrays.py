@@ -22,6 +22,9 @@ from annotruth.observations.frames import LABEL_ROLES, TIME_ROLES, as_arrow
 from annotruth.observations.layout import RowCodes, to_row_order
 from annotruth.observations.scale import Scale
 
+REPLACED = "replaced by a later label of the annotator"
+"""A reason for which rows are left out."""
+
 Columns = Mapping[str, pa.Array]
 """Covariates by name."""
 

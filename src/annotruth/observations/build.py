@@ -23,7 +23,7 @@ from annotruth.errors import (
 )
 from annotruth.kernels.arrays import slices
 from annotruth.observations import sets, validate
-from annotruth.observations.arrays import Covariates
+from annotruth.observations.arrays import REPLACED, Covariates
 from annotruth.observations.covariates import (
     content_of_items,
     join_times,
@@ -52,6 +52,7 @@ from annotruth.observations.frames import (
     describe_columns,
     find_columns,
     is_list,
+    spelling,
 )
 from annotruth.observations.layout import (
     ArrangedRows,
@@ -69,10 +70,6 @@ from annotruth.observations.scale import (
     to_plain,
 )
 from annotruth.observations.table import Labels
-
-REPLACED = "replaced by a later label of the annotator"
-MERGED = "further labels of an answer that is a set"
-"""Reasons for which rows are left out."""
 
 _MAX_NAMED_REPEATS = 3  # in a message
 
@@ -123,6 +120,8 @@ class TableBuilder:
 
     def _ids(self, role: str, *, may_be_numbers: bool = True) -> pa.Array:
         """Return the ids behind codes; those of a table without types are numbers where they can be."""
+        if self._from_text and may_be_numbers:
+            self._encoders[role].merge_whole_numbers()
         ids = self._encoders[role].values()
         if not self._from_text:
             return ids
@@ -145,13 +144,19 @@ _PLATFORM_COLUMNS = (
     {"HITId", "WorkerId"},
     {"ASSIGNMENT:worker_id"},
     {"_input_hash", "_task_hash"},
+    {"subject_id", "reducer"},
+    {"trial_type", "trial_index", "time_elapsed"},
+    {"Participant Private ID", "Zone Type"},
+    {"participant.code", "session.code"},
+    {"StartDate", "RecordedDate", "ResponseId"},
 )
 
 
 def is_platform_export(names: Iterable[str]) -> bool:
     """Return whether a table has the columns by which a platform's export is known."""
     found = set(names)
-    return any(columns <= found for columns in _PLATFORM_COLUMNS)
+    of_potato = any(":::" in name for name in found)
+    return of_potato or any(columns <= found for columns in _PLATFORM_COLUMNS)
 
 
 _SIDES = ({"left", "right"}, {"model_a", "model_b"}, {"winner", "loser"})
@@ -179,11 +184,11 @@ def find_time_columns(
     """
     check_further_columns("times", names, list(given.values()), list(used))
     taken = {*used, *given.values()}
-    by_spelling = {name.strip().lower(): name for name in reversed(names) if name not in taken}
+    by_spelling = {spelling(name): name for name in reversed(names) if name not in taken}
     found = dict(given)
     for role in TIME_ROLES:
-        known = (by_spelling[name] for name in TIME_NAMES[role] if name in by_spelling)
-        column = next(known, None)
+        known = map(by_spelling.get, map(spelling, TIME_NAMES[role]))
+        column = next(filter(None, known), None)
         if column is not None:
             found.setdefault(role, column)
     return {role: found[role] for role in TIME_ROLES if role in found}
@@ -337,8 +342,7 @@ class LabelBuilder(TableBuilder):
         n_empty = int(validate.missing(to_array(batch.column(name))).sum())
         batch = sets.with_keys(batch, columns, self._options)
         if batch.num_rows < n_before:  # a row was one label of an answer
-            self._n_rows += n_empty
-            self._unused[MERGED] += n_before - n_empty - batch.num_rows
+            self._n_rows += n_empty  # what is read are answers
         return batch
 
     def end_source(self) -> None:

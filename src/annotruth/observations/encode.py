@@ -142,6 +142,16 @@ class BatchEncoder:
             self.n_bytes = self._distinct.nbytes
         return self._distinct
 
+    def merge_whole_numbers(self) -> None:
+        """Make 1 and 1.0 one value, where all values are whole numbers written as text."""
+        values = self.values()
+        whole = whole_numbers(values)
+        if whole is not values:
+            codes, self._distinct, _ = encode_column(pa.chunked_array([whole]))
+            place = codes[self._place.to_array()]
+            self._place = self._store.column(np.int32)
+            self._place.append(place)
+
     def renumber(self, *columns: NDArray[np.integer[Any]]) -> None:
         """Replace codes by places among the distinct values, in place, as there may be many."""
         if len(self.values()) == self._n:
@@ -252,6 +262,18 @@ def restore_text(values: Any) -> Any:
     return values
 
 
+_WHOLE = r"^-?(0|[1-9][0-9]*)(\.0+)?$"
+
+
+def whole_numbers(ids: pa.Array) -> pa.Array:
+    """Return ids without a point and zeros, where all are whole numbers as text and some have them."""
+    if not is_text(ids.type) or not len(ids) or not pc.any(pc.ends_with(ids, ".0")).as_py():
+        return ids
+    if not pc.all(pc.match_substring_regex(ids, _WHOLE)).as_py():
+        return ids
+    return pc.replace_substring_regex(ids, r"\.0+$", "")
+
+
 def to_integers(ids: pa.Array) -> pa.Array:
     """Turn ids read from a text file into integers where that loses nothing ("007" stays)."""
     try:
@@ -270,6 +292,8 @@ def match_ids(values: pa.Array, ids: pa.Array | pa.ChunkedArray) -> NDArray[np.i
     """
     values, ids = to_plain(values), to_plain(ids)
     if values.type != ids.type:
+        if pa.types.is_integer(ids.type):
+            values = whole_numbers(values)
         values, ids = to_text(values), to_text(ids)
     # The many ids are looked up among the few values: a hash table of the ids takes longer.
     values = values.dictionary_encode(null_encoding="encode")

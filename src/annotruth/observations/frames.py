@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from itertools import chain
@@ -29,16 +30,30 @@ if TYPE_CHECKING:
 ChooseColumns = Callable[[list[str]], Iterable[str]]
 """Picks the columns to convert, given the names of all columns."""
 
-# Column names that need no option, per role. A name counts only where the table has none of an
-# earlier group: first ours and those of crowd-kit, the VLDB'17 benchmark and rater, then usual ids,
-# then what an item shows.
+# Column names that need no option, per role, however they are spelled (`spelling`). A name counts
+# only where the table has none of an earlier group: first ours and those of crowd-kit, the VLDB'17
+# benchmark and rater, then usual ids, then what an item shows.
 KnownNames = Mapping[str, tuple[tuple[str, ...], ...]]
 KNOWN_NAMES: KnownNames = {
     "item": (
         ("item", "task", "question"),
         ("item_id", "sample_id", "unit_id", "question_id", "example_id", "task_id"),
+        (
+            *("unit", "instance", "instance_id", "object", "object_id", "orig_id", "stimulus_id"),
+            *(
+                "text_id",
+                "sentence_id",
+                "doc_id",
+                "document_id",
+                "tweet_id",
+                "post_id",
+                "comment_id",
+            ),
+            *("image_id", "img_id", "image_name", "picture_id", "video_id", "clip_id", "rev_id"),
+        ),
         ("text", "stimulus", "image", "pvs"),
-        ("video", "clip", "photo"),
+        ("video", "clip", "photo", "picture", "sentence", "tweet", "document", "filename"),
+        ("hit_id",),
     ),
     "annotator": (
         ("annotator", "worker", "rater"),
@@ -46,15 +61,45 @@ KNOWN_NAMES: KnownNames = {
             *("annotator_id", "worker_id", "rater_id", "user_id"),
             *("user", "observer", "subject", "judge", "coder"),
         ),
-        ("participant", "participant_id", "labeler", "labeller"),
+        (
+            *(
+                "participant",
+                "participant_id",
+                "labeler",
+                "labeller",
+                "respondent",
+                "respondent_id",
+            ),
+            *("judge_id", "coder_id", "observer_id", "subject_id", "labeler_id", "annotator_name"),
+            *("worker_ids", "amt_worker_ids", "amt_worker_id", "mturk_id", "assignment_worker"),
+            *("performer", "performer_id", "contributor", "contributor_id", "turker", "turker_id"),
+            *(
+                "evaluator",
+                "evaluator_id",
+                "assessor",
+                "assessor_id",
+                "prolific_id",
+                "prolific_pid",
+            ),
+            *("annotated_by", "labeled_by", "rated_by", "completed_by", "user_name"),
+        ),
     ),
     "label": (
         ("label", "answer", "rating"),
-        ("sentiment", "score", "category", "vote", "response", "class", "choice", "value"),
+        (
+            *("sentiment", "score", "category", "vote", "response", "class", "choice", "value"),
+            *("judgment", "judgement", "annotation", "verdict", "opinion_score"),
+        ),
     ),
-    "truth": (("label", "truth", "answer", "rating"), ("grade", "score")),
+    "truth": (
+        ("label", "truth", "answer", "rating"),
+        ("grade", "score"),
+        ("gold", "gold_label", "ground_truth", "true_label"),
+    ),
 }
 NAMES_OF = {role: {*chain(*groups)} for role, groups in KNOWN_NAMES.items()}
+_MARKS = re.compile(r"[\s_.:!-]+")
+_SPELLED = {name.replace("_", "") for names in NAMES_OF.values() for name in names}
 LABEL_ROLES = ("item", "annotator", "label")
 TIME_ROLES = ("time", "order", "seconds")
 # Column names of times of labels that need no option; the first that a table has is taken.
@@ -73,6 +118,16 @@ TIME_NAMES: Mapping[str, tuple[str, ...]] = {
 TRUTH_ROLES = ("item", "truth")
 
 
+class ColumnsNotFoundError(InputError):
+    """Columns of a table are not found by their names: ``problem`` says which, ``known`` has the others."""
+
+    def __init__(
+        self, message: str, problem: str = "", known: Mapping[str, str] | None = None
+    ) -> None:
+        super().__init__(message)
+        self.problem, self.known = problem, known or {}
+
+
 def find_columns(
     names: Sequence[str],
     roles: Sequence[str],
@@ -82,17 +137,15 @@ def find_columns(
     """Return the column of each role, by the given name or by a known name."""
     given = _check_given(given, roles)
     has_option = len(roles) > 2  # the option columns is for labels and comparisons alone
-    by_spelling = {str(name).strip().lower(): name for name in reversed(names)}
-    by_spelling.update((name, name) for name in names)  # the exact spelling comes first
     columns, matches = {}, {}
     for role in roles:
         if role in given:
             matches[role] = [given[role]] if given[role] in names else []
         else:
-            matches[role] = find_known(known[role], by_spelling)
+            matches[role] = find_known(known[role], names)
         columns[role] = next(iter(matches[role]), "")
     if any(len(found) != 1 for found in matches.values()):
-        raise InputError(_ask_for_columns(matches, given, names, known, has_option=has_option))
+        raise _columns_not_found(matches, given, names, known, has_option=has_option)
     for name in columns.values():
         if names.count(name) > 1:
             raise InputError(f"two columns are named {name!r}: rename one")
@@ -126,24 +179,43 @@ def _check_given(given: Mapping[str, str] | None, roles: Sequence[str]) -> dict[
     return given
 
 
-def find_known(groups: Sequence[Sequence[str]], by_spelling: Mapping[str, str]) -> list[str]:
-    """Return the columns that could have a role: those of the first group that has any."""
+def spelling(name: object) -> str:
+    """Return a column name without case and separators: workerId, Worker ID and _worker_id are one."""
+    text = str(name).strip().lower()
+    return _MARKS.sub("", text) or text
+
+
+def find_known(groups: Sequence[Sequence[str]], names: Iterable[str]) -> list[str]:
+    """Return the columns that could have a role: those of the first group that has any.
+
+    Of several spellings of a name, the one as it is known comes first, then one that differs in
+    case; others could each be meant.
+    """
+    spelled: dict[str, list[str]] = {}
+    for name in dict.fromkeys(names):
+        spelled.setdefault(spelling(name), []).append(name)
     for group in groups:
-        found = [by_spelling[name] for name in group if name in by_spelling]
+        found: list[str] = []
+        for known in group:
+            several = spelled.get(spelling(known), [])
+            closer = [name for name in several if name == known] or [
+                name for name in several if str(name).strip().lower() == known
+            ][:1]
+            found += closer or several
         if found:
             return found
     return []
 
 
-def _ask_for_columns(
+def _columns_not_found(
     matches: Mapping[str, Sequence[str]],
     given: Mapping[str, str],
     names: Sequence[str],
     known: KnownNames,
     *,
     has_option: bool,
-) -> str:
-    """Return a message that asks for all unclear columns at once.
+) -> ColumnsNotFoundError:
+    """Return the error that asks for all unclear columns at once.
 
     ``matches`` hold what each could be, and ``given`` what the caller said.
     """
@@ -191,7 +263,9 @@ def _ask_for_columns(
             f"{option('question', 'NAME')}, or {option('question', 'all')} to {function('fit')}"
         )
     similar = next(filter(None, (did_you_mean(name, names) for name in wrong)), "")
-    return "; ".join([*problems, *([", or ".join(steps)] if steps else [])]) + similar
+    message = "; ".join([*problems, *([", or ".join(steps)] if steps else [])]) + similar
+    found = {role: each[0] for role, each in matches.items() if len(each) == 1}
+    return ColumnsNotFoundError(message, "; ".join(problems) + similar, {} if absent else found)
 
 
 def pass_columns(columns: Mapping[str, str]) -> str:
@@ -213,7 +287,7 @@ def describe_columns(columns: Mapping[str, str], given: Mapping[str, str] | None
 
 
 # Names of annotators that may also be those of authors, or of what is labelled.
-_UNSURE_ANNOTATORS = {"user", "user_id", "subject"}
+_UNSURE_ANNOTATORS = {"user", "userid", "username", "subject", "subjectid", "contributor"}
 
 
 def check_annotator_column(
@@ -221,7 +295,7 @@ def check_annotator_column(
 ) -> None:
     """Refuse a column taken for the annotator that may be the author of items with a class each."""
     name = columns["annotator"]
-    if "annotator" in (given or {}) or name.strip().lower() not in _UNSURE_ANNOTATORS:
+    if "annotator" in (given or {}) or spelling(name) not in _UNSURE_ANNOTATORS:
         return
     if 1 < n_items == n_labels:
         raise InputError(
@@ -232,7 +306,7 @@ def check_annotator_column(
 
 def is_known_name(name: str) -> bool:
     """Return whether a column of this name needs no option."""
-    return any(name.strip().lower() in names for names in NAMES_OF.values())
+    return spelling(name) in _SPELLED
 
 
 def check_further_columns(

@@ -63,7 +63,8 @@ class ReadOptions:
     question
         The question to take, where a file has labels for several; or "all", for `annotruth.fit`: every
         question is fitted (see `annotruth.QuestionFits`). In a long table, the column ``question`` names
-        the question of each label, or the one that ``columns={"question": NAME}`` says.
+        the question of each label, or the one that ``columns={"question": NAME}`` says; otherwise a
+        question is a column of answers.
     query
         What to read from a database: one SELECT, such as "select item, annotator, label from votes".
         Files need it only if several tables have the columns of labels. Of an Excel file, the name of a
@@ -82,6 +83,9 @@ class ReadOptions:
         ``fit.write()``, those whom somebody decided not to pay. A .txt file holds one id per line.
     further
         Of comparisons: further columns to keep as they are, such as a category.
+    outcomes
+        Of comparisons: what the values of the winner stand for, where that is not known:
+        ``{"0": "tie", "1": "left", "2": "right"}``.
 
     Examples
     --------
@@ -105,6 +109,7 @@ class ReadOptions:
     max_size: str | int | None = None
     drop: Any = ()
     further: Sequence[str] = ()
+    outcomes: Mapping[str, str] | None = None
 
     def __post_init__(self) -> None:
         validate.check_choice("scale", self.scale, get_args(ScaleKind))
@@ -116,6 +121,11 @@ class ReadOptions:
         question: object = self.question
         if not (question is None or isinstance(question, str)):
             raise InputError(f"question is {shown(question)}: give the name of one, or 'all'")
+        outcomes: object = self.outcomes
+        if not (outcomes is None or isinstance(outcomes, Mapping)):
+            raise InputError(
+                f"outcomes is {shown(outcomes)}: give a mapping from winners to left, right and tie"
+            )
         if self.bins is not None and (self.categories is not None or self.scale == "nominal"):
             raise InputError(
                 "bins make an ordinal scale of their own: leave out the categories and the scale"
@@ -321,6 +331,8 @@ class ParsedLabels(ParsedSource):
     table: pa.Table
     columns: Mapping[str, str] | None = None
     """The column of each role, where they are not named item, annotator and label."""
+    origin: Mapping[str, str] | None = None
+    """The column of the file behind each role, where an export is a table."""
     gold: pa.Table | None = None
     """Known truths: item, label."""
     categories: Sequence[Any] | None = None

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from annotruth.errors import InputError, listed
 from annotruth.observations.encode import concat_columns, restore_text, to_text
-from annotruth.observations.frames import NAMES_OF, as_arrow, pass_column
+from annotruth.observations.frames import KNOWN_NAMES, as_arrow, find_known, pass_column
 from annotruth.observations.options import ReadOptions
 from annotruth.observations.scale import to_plain
 from annotruth.observations.validate import missing
@@ -51,11 +51,10 @@ def find_question_column(names: Sequence[str], given: Mapping[str, str] | None) 
                 f"{pass_column(QUESTION)}"
             )
         return given[QUESTION]
-    free = {name.strip().lower(): name for name in reversed(names) if name not in given.values()}
-    column = next((free[name] for name in _KNOWN if name in free), None)
-    has_item = "item" in given or any(
-        name in NAMES_OF["item"] and free[name] != column for name in free
-    )
+    free = [name for name in names if name not in given.values()]
+    column = next(iter(find_known([[name] for name in _KNOWN], free)), None)
+    others = [name for name in free if name != column]
+    has_item = "item" in given or bool(find_known(KNOWN_NAMES["item"], others))
     return column if has_item else None
 
 

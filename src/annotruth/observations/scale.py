@@ -178,6 +178,9 @@ def infer_scale(
     return scale, scale.codes_of(observed)
 
 
+NO_NUMBER = "(?i)^(?:nan|n/a|na|#n/a|<na>|null|nat)$"
+
+
 def parse_numbers(values: pa.Array, *, leading_zeros: bool = False) -> NDArray[np.float64] | None:
     """Return the values as finite numbers, or None if one of them is not a number.
 
@@ -199,6 +202,18 @@ def parse_numbers(values: pa.Array, *, leading_zeros: bool = False) -> NDArray[n
     array = as_numpy(numbers) + 0.0
     exact = pa.types.is_floating(values.type) or (np.abs(array) < 2.0**53).all()
     return array if exact and np.isfinite(array).all() else None
+
+
+def with_decimal_points(column: pa.ChunkedArray) -> pa.ChunkedArray | None:
+    """Return numbers with decimal commas as text with points; None for everything else."""
+    if not is_text(column.type) or not pc.any(pc.match_substring(column, ",")).as_py():
+        return None
+    cells = pc.utf8_trim_whitespace(column)
+    empty = pc.or_(pc.equal(cells, ""), pc.match_substring_regex(cells, NO_NUMBER))
+    numbers = pc.match_substring_regex(cells, r"^-?[0-9]+(?:,[0-9]+)?$")
+    if not pc.all(pc.or_(numbers, empty)).as_py():
+        return None
+    return pc.replace_substring(cells, ",", ".")
 
 
 def first_not_number(values: pa.Array, *, leading_zeros: bool = False) -> Any:

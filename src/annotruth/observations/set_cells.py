@@ -15,14 +15,12 @@ import pyarrow as pa
 
 from annotruth.errors import InputError, option, shown
 from annotruth.observations.encode import encode_column
-from annotruth.observations.frames import LABEL_ROLES, as_arrow, find_columns
+from annotruth.observations.frames import as_arrow
 from annotruth.observations.options import ParsedLabels, ReadOptions
 from annotruth.observations.scale import is_text, to_plain
 from annotruth.observations.validate import describe_unavailable, missing, not_available
 
 _SEPARATORS = ("|", "\n", ";", ",")
-
-
 _MOST_PARTS = 2000  # more are texts
 _LONGEST = 10_000  # characters of a list in a cell
 _GROUPS = re.compile(r"(?:\s*\[[^\[\]]+\]\s*[,;|]?)+")
@@ -60,7 +58,7 @@ def find_set_cells(values: Sequence[str]) -> SetCells | None:
         return None
     return SetCells(
         partial(_split_text, separator=separator),
-        f"labels are sets separated by {shown(separator)}; if each cell is one class, pass "
+        f"labels are sets separated by {separator!r}; if each cell is one class, pass "
         f"{option('scale', 'nominal')}",
     )
 
@@ -120,9 +118,7 @@ def find_separator(values: Sequence[str]) -> tuple[str | None, str | None]:
 def propose_separator(values: Sequence[str]) -> str:
     """Return what to pass if cells hold several labels; empty where nothing looks like a separator."""
     found = next(filter(None, find_separator(values)), None)
-    if found is None:
-        return ""
-    return f"pass {option('sets', True)} and {option('separator', found)}"
+    return f"pass {option('separator', found)}" if found else ""
 
 
 def _split_groups(text: str) -> list[str] | None:
@@ -151,16 +147,12 @@ def split_known(text: str, known: Sequence[str], separator: str | None) -> list[
     return [text.strip()]
 
 
-def with_set_cells(parsed: ParsedLabels, read: ReadOptions) -> ParsedLabels:
-    """Return labels with those cells as lists that hold sets of labels, and a note that says so."""
+def with_sets_of_cells(parsed: ParsedLabels, read: ReadOptions, name: str) -> ParsedLabels:
+    """Return labels, in a column of text, with those cells as lists that hold sets of labels, and a note that says so."""
     says_no = read.scale != "auto" or read.bins is not None
     if says_no and not read.has_sets:
         return parsed
-    given = parsed.options(read)
-    name = find_columns(parsed.table.column_names, LABEL_ROLES, given.label_columns)["label"]
     column = to_plain(parsed.table.column(name))
-    if not is_text(column.type):
-        return parsed
     codes, values, _ = encode_column(column)
     unavailable = missing(values)
     n_unavailable = 0

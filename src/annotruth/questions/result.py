@@ -23,8 +23,8 @@ from typing import Any, ClassVar
 import numpy as np
 import pyarrow as pa
 
-from annotruth.agreement import krippendorff_alpha, suitable_metrics
 from annotruth.bindings import bound
+from annotruth.coefficients import krippendorff_alpha, suitable_metrics
 from annotruth.errors import InputError, counted, listed, shorten, system_errors_reported
 from annotruth.io.atomic import atomic_write, folders_created, path_behind_links
 from annotruth.io.system import exclusive

@@ -9,9 +9,9 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from annotruth.agreement import fleiss_kappa, krippendorff_alpha, suitable_metrics
 from annotruth.analyses.advice.advice import estimator_of
 from annotruth.analyses.advice.annotators import match_rate, recovered_labels, verdicts
+from annotruth.coefficients import fleiss_kappa, krippendorff_alpha, suitable_metrics
 from annotruth.kernels.arrays import Codes, Floats
 from annotruth.models.base_fit import Column
 from annotruth.models.result import Fit

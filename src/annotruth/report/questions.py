@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from annotruth.agreement import suitable_metrics
 from annotruth.analyses.advice.advice import Advice, advise
 from annotruth.analyses.advice.annotators import has_flags
+from annotruth.coefficients import suitable_metrics
 from annotruth.errors import counted, shorten
 from annotruth.kernels.arrays import Floats
 from annotruth.models.base_fit import SPAMMER_BELOW

@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from annotruth.agreement import pair_agreement
 from annotruth.analyses.advice.advice import Advice, advise
 from annotruth.analyses.advice.annotators import (
     ASK_FROM,
@@ -25,6 +24,7 @@ from annotruth.analyses.advice.items import (
     share_out,
     share_removed,
 )
+from annotruth.coefficients import pair_agreement
 from annotruth.errors import counted, shorten
 from annotruth.models.base_fit import NO_VERDICT
 from annotruth.models.fits.notes import CHANCE_BELOW, DISPUTED_RULE, NOTE_RULES

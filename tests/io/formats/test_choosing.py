@@ -11,7 +11,9 @@ from annotruth.io.formats import INPUT_FORMATS
 
 def test_an_unknown_format_names_the_known_ones(refused):
     text = refused("item,annotator,label\n1,a,2\n", "l.csv", input_format="xml")
-    assert text == f"unknown input format 'xml': choose {', '.join(INPUT_FORMATS)}"
+    assert text == "unknown input format 'xml': `annotruth fit --help-all` lists all"
+    text = refused("item,annotator,label\n1,a,2\n", "l.csv", input_format="wied")
+    assert text.endswith("did you mean wide?")
 
 
 @pytest.mark.parametrize("name", [name for name in INPUT_FORMATS if name != "long"])

@@ -66,8 +66,9 @@ def test_an_answer_differs_between_judgments_and_data_of_a_unit_do_not(same, vot
 def test_several_questions_are_listed_with_an_option_to_paste(same, refused, votes):
     text = report(votes, answers=("animal", "how sure"))
     assert refused(text, "f.csv") == (
-        "there are several questions, animal, how sure: choose one, such as question='animal'; "
-        "fit takes all of them with question='all'"
+        "there are several questions, animal (cat, cat, dog), how sure (cat, cat, dog): choose one "
+        "with question='animal' or question='how sure'; fit takes all of them with question='all'; "
+        "see annotruth.open_labels"
     )
     same(text, "f.csv", votes, question="how sure")
     same(text, "f.csv", votes, columns={"label": "animal"})

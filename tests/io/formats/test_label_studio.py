@@ -168,8 +168,9 @@ def test_several_questions_need_the_option_question(same, refused, tasks, long):
     for one in all_annotations(tasks):
         one["result"].append(result("sharp", "quality"))
     assert refused(tasks, "export.json") == (
-        "there are several questions, animal, quality: choose one, such as question='animal'; "
-        "fit takes all of them with question='all'"
+        "there are several questions, animal (cat, cat, dog), quality (sharp, sharp, sharp): choose "
+        "one with question='animal' or question='quality'; fit takes all of them with "
+        "question='all'; see annotruth.open_labels"
     )
     same(tasks, "export.json", long, question="animal")
     text = refused(tasks, "export.json", question="size")

@@ -87,7 +87,9 @@ def test_where_either_may_be_the_annotators_one_line_asks(refused, write, outer,
         assert at.read_labels(path, input_format=name).n_items == n
         assert Labels.of(data, input_format=name).n_items == n
         assert run("fit", path, "--input-format", name, "--quiet")[0] == 0
-    assert run("fit", write(data, "l.json"))[0] == 2
+    code, _, err = run("fit", write(data, "l.json"))
+    assert (code, err.count("\n")) == (2, 1)
+    assert "pass `--input-format by-item` or `--input-format by-annotator`" in err
     assert Labels.of(data).n_items == len(data)  # as documented
 
 

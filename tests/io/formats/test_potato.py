@@ -28,7 +28,7 @@ def test_options_that_were_ticked_are_labels(read):
 def test_values_are_labels_and_one_of_several_questions_is_chosen(read):
     rating = NAMES.replace("spans:::sure", "stars:::value")
     rows = ROWS.replace("[]", "4").replace("[{'start': 0}]", "5")
-    with pytest.raises(at.InputError, match="several questions, sentiment, stars: choose one"):
+    with pytest.raises(at.InputError, match=r"sentiment \(good, bad\), stars \(4, 5, 4\): choose"):
         read(rating + rows)
     labels = read(rating + rows, question="stars")
     assert labels.n_labels == 3

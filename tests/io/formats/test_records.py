@@ -169,7 +169,7 @@ def test_several_questions_of_argilla_need_the_option_question(same, refused, vo
     records = argilla_2(by_item)
     for record in records:
         record["responses"]["mood"] = [{"value": "calm", "user_id": "u-ann"}]
-    assert "several questions, animal, mood" in refused(records, "records.json")
+    assert "several questions, animal (cat, cat, dog), mood (" in refused(records, "records.json")
     long = [(f"r{item}", f"u-{person}", label) for item, person, label in votes]
     same(records, "records.json", long, question="animal")
 

@@ -40,10 +40,15 @@ def test_items_of_mturk_by_an_input(same, votes):
 
 
 def test_several_questions_of_mturk_need_the_option_question(same, refused, votes, hits):
-    text = "\n".join(mturk(votes, more=",Answer.note"))
+    rows = mturk(votes, more=",Answer.note")
+    fit = same("\n".join(rows), "b.csv", hits)
+    assert "answer animal (not note, by their values; else pass" in fit.data.read_as
+    rows = mturk(votes, more=",Answer.sure")
+    text = "\n".join([rows[0], *(f"{row}{n % 3}" for n, row in enumerate(rows[1:]))])
     assert refused(text, "b.csv") == (
-        "there are several questions, animal, note: choose one, such as question='animal'; "
-        "fit takes all of them with question='all'"
+        "there are several questions, animal (cat, cat, dog), sure (0, 1, 2): choose one with "
+        "question='animal' or question='sure'; fit takes all of them with question='all'; see "
+        "annotruth.open_labels"
     )
     same(text, "b.csv", hits, question="animal")
     same(text, "b.csv", hits, question="Answer.animal")

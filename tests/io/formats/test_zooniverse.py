@@ -82,8 +82,9 @@ def test_several_tasks_need_the_option_question(same, refused, votes):
         for n, (item, person, label) in enumerate(votes)
     ]
     assert refused(table(rows), "c.csv") == (
-        "there are several tasks, T0, T1: choose one, such as question='T0'"
-        "; fit takes all of them with question='all'"
+        "there are several tasks, T0 (cat, cat, dog), T1 (Yes, Yes, Yes): choose one with "
+        "question='T0' or question='T1'; fit takes all of them with question='all'; see "
+        "annotruth.open_labels"
     )
     same(table(rows), "c.csv", votes, question="T0")
 
@@ -91,7 +92,9 @@ def test_several_tasks_need_the_option_question(same, refused, votes):
 def test_the_same_task_of_another_workflow_is_another_question(same, refused, votes):
     rows = rows_of(votes)
     rows.append(row(99, 1, "dan", question("zebra"), workflow_id=78))
-    assert "several tasks, 77:T0, 78:T0" in refused(table(rows), "c.csv")
+    assert "several tasks, 77:T0 (cat, cat, dog), 78:T0 (zebra): choose" in refused(
+        table(rows), "c.csv"
+    )
     same(table(rows), "c.csv", votes, question="77:T0")
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 from scipy.stats import entropy
 
-from annotruth.agreement import krippendorff_alpha
+from annotruth.coefficients import krippendorff_alpha
 from annotruth.crowdkit.base import BaseClassificationAggregator, MissingSkillError
 from annotruth.crowdkit.votes import COLUMNS, MajorityVote, encode, select
 from annotruth.errors import shown
@@ -79,7 +79,7 @@ def binary_distance(label: Hashable, other: Hashable) -> float:
 def alpha_krippendorff(
     answers: pd.DataFrame, distance: Callable[[Any, Any], float] = binary_distance
 ) -> float:
-    r"""Return Krippendorff's alpha, `annotruth.agreement.krippendorff_alpha`, with any distance.
+    r"""Return Krippendorff's alpha, `annotruth.coefficients.krippendorff_alpha`, with any distance.
 
     The distance :math:`\delta(l, m)` of two labels stands for the squared difference. It is 1 if all
     labels of tasks with two labels or more are equal, and nan if no task has two labels.

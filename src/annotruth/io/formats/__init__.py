@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib
-import re
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -19,15 +18,30 @@ if TYPE_CHECKING:
 _MODULES = {
     "label-studio": "label_studio",
     "label-studio-min": "label_studio",
+    "appen": "platforms",
+    "labelbox": "platforms",
+    "kili": "platforms",
+    "lighttag": "platforms",
+    "sagemaker": "platforms",
     "argilla": "text_tools",
     "prodigy": "text_tools",
     "doccano": "text_tools",
     "sureal": "sureal",
     "crowdflower": "crowdsourcing",
     "zooniverse": "crowdsourcing",
+    "zooniverse-extracts": "platforms",
     "mturk": "crowdsourcing",
     "toloka": "crowdsourcing",
     "potato": "text_tools",
+    "rayyan": "platforms",
+    "survey": "surveys",
+    "jspsych": "experiments",
+    "gorilla": "experiments",
+    "otree": "experiments",
+    "sujson": "item_lists",
+    "lists": "item_lists",
+    "indicators": "indicators",
+    "glad": "plain",
     "json-table": "json_table",
     "records": "plain",
     "peerannot": "plain",
@@ -40,21 +54,21 @@ _MODULES = {
     "mace": "matrix",
 }
 
-_OF_COMPARISONS = ("label-studio", "sureal")
-
-# Files that hold no labels of items, by the fields of their first object or by a line.
-_REGION_FIELDS = {
-    "LabelMe": {"shapes", "imagePath"},
-    "COCO": {"images", "annotations", "categories"},
-}
-_REGION_LINES = {
-    "brat": re.compile(rb"\AT\d+\t\S+ \d+ \d[\d; ]*\t"),
-    "INCEpTION or WebAnno": re.compile(rb"^1-1\t(?:\d+-\d+\t)?\S", re.MULTILINE),
-}
-_START = 1 << 14  # bytes in which such a line is looked for
+# Of comparisons alone: where labels are read, they are refused by what they are.
+_JUDGMENTS = dict.fromkeys(("pandalm", "multipref", "summaries", "wmt"), "judgments")
+_OF_COMPARISONS = ("label-studio", "sureal", *_JUDGMENTS)
 
 INPUT_FORMATS = ("long", *_MODULES)
 """The values of the option input_format."""
+
+
+def recognise_glad(source: Source) -> ParsedLabels | None:
+    """Read GLAD's data, whose first line is not one of a table; None for everything else."""
+    content = source.content
+    if content.kind != "text" or not content.data[:1].to_pybytes().isdigit():
+        return None
+    format = _named("glad")
+    return replace(format.read(source), title=format.title) if format.recognise(source) else None
 
 
 def recognise(source: Source) -> ParsedLabels | None:
@@ -65,26 +79,16 @@ def recognise(source: Source) -> ParsedLabels | None:
     is_flat = not isinstance(first.get("item"), dict | list)  # unlike a table by column
     if source.in_lines and is_flat and set(LABEL_ROLES) <= set(first):
         return None
-    format = next((each for each in map(_named, _MODULES) if each.recognise(source)), None)
+    format = next(
+        (each for each in map(_named, (*_JUDGMENTS, *_MODULES)) if each.recognise(source)), None
+    )
     if format is None:
-        _refuse_regions(source)
+        from annotruth.io.formats.refusals import refuse_other_files  # loads PyArrow
+
+        refuse_other_files(source)
     if format is None or (format.name == "records" and source.in_lines):
         return None
     return replace(format.read(source), title=format.title)
-
-
-def _refuse_regions(source: Source) -> None:
-    """Refuse, by name, files of tools that mark parts of a text or an image."""
-    from annotruth.io.content import refuse_marks  # loads PyArrow
-
-    if source.kind == "json":
-        fields = set(source.first)
-        tool = next((tool for tool, known in _REGION_FIELDS.items() if known <= fields), None)
-    else:
-        start = bytes(source.content.data[:_START])
-        tool = next((tool for tool, line in _REGION_LINES.items() if line.search(start)), None)
-    if tool is not None:
-        refuse_marks(tool)
 
 
 def recognise_comparisons(source: Source) -> ParsedComparisons | None:
@@ -105,9 +109,9 @@ def read_as(name: str, source: Source) -> ParsedLabels:
 def check_name(name: str | None) -> None:
     """Refuse an unknown format."""
     if name is not None and name not in INPUT_FORMATS:
+        near = did_you_mean(name, INPUT_FORMATS)
         raise InputError(
-            f"unknown input format {name!r}: choose {', '.join(INPUT_FORMATS)}"
-            f"{did_you_mean(name, INPUT_FORMATS)}"
+            f"unknown input format {name!r}: `annotruth fit --help-all` lists all{near}"
         )
 
 
@@ -127,6 +131,6 @@ def read_several(path: Path, *, max_size: str | int | None = None) -> ParsedLabe
 
 
 def _named(name: str) -> Format:
-    module = importlib.import_module(f"annotruth.io.formats.{_MODULES[name]}")
+    module = importlib.import_module(f"annotruth.io.formats.{(_JUDGMENTS | _MODULES)[name]}")
     formats_of_module: tuple[Format, ...] = module.FORMATS
     return next(format for format in formats_of_module if format.name == name)

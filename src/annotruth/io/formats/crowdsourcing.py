@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -14,10 +13,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from annotruth.errors import InputError, listed, shown
+from annotruth.io.cells import ANSWER_PREFIX, load_cell, with_form_columns
 from annotruth.io.formats.matrix import is_empty
 from annotruth.io.formats.source import INPUT_PREFIX, ITEM_FIELD, Format, Record, Source
 from annotruth.io.formats.votes import (
     Votes,
+    choose_answered,
+    choose_question,
     chosen,
     counted,
     differing,
@@ -25,11 +27,17 @@ from annotruth.io.formats.votes import (
     pass_question,
     refuse_regions,
     sequence,
+    with_note,
 )
-from annotruth.io.json_lines import is_deep
-from annotruth.observations.frames import check_further_columns, pass_column, pass_columns
+from annotruth.observations.frames import (
+    ColumnsNotFoundError,
+    check_further_columns,
+    pass_column,
+    pass_columns,
+)
 from annotruth.observations.options import ALL_QUESTIONS, ParsedLabels
 from annotruth.observations.pairs.columns import PairColumns, find_pair_columns
+from annotruth.observations.responses import with_boxes
 from annotruth.observations.validate import missing
 
 # CrowdFlower, later Figure Eight and Appen: one row per judgment of a unit.
@@ -48,7 +56,7 @@ def _read_crowdflower(source: Source) -> ParsedLabels:
         )
     item, worker = source.column("item", _UNIT), source.column("annotator", _CONTRIBUTOR)
     rows: list[Record] = source.table(list(source.names)).to_pylist()
-    question = _question_of_report(source, rows)
+    question, note = _question_of_report(source, rows, item, worker)
     golds = [name for suffix in _GOLD if (name := question + suffix) in source.names]
     check_further_columns("content", source.names, source.read.content, ())
     votes = Votes(content={name: [] for name in source.read.content})
@@ -67,7 +75,7 @@ def _read_crowdflower(source: Source) -> ParsedLabels:
     parsed = votes.parsed(
         counted(len(rows), "judgment"),
         f"items by {item}",
-        f"question {question}",
+        with_note(f"question {question}", note),
         counted(tainted, "tainted judgment{s} included"),
         counted(
             len(several),
@@ -75,21 +83,24 @@ def _read_crowdflower(source: Source) -> ParsedLabels:
             "test questions with several accepted answers are not gold",
         ),
     )
+    origin = {"item": item, "annotator": worker, "label": question}
     unused = {"without an answer": n_empty}
-    return replace(parsed, from_text=source.from_text, unused=unused)
+    return replace(parsed, from_text=source.from_text, origin=origin, unused=unused)
 
 
-def _question_of_report(source: Source, rows: Sequence[Record]) -> str:
+def _question_of_report(
+    source: Source, rows: Sequence[Record], item: str, worker: str
+) -> tuple[str, str]:
     """Return the question: a column with a gold column, or that differs between judgments."""
     if "label" in source.columns:
-        return source.column("label", "")
+        return source.column("label", ""), ""
     names = [
         name
         for name in source.names
         if not name.startswith(("_", "orig__")) and not name.endswith((*_GOLD, _GOLD_REASON))
     ]
     if source.read.question not in (None, ALL_QUESTIONS):
-        return chosen(names, source.read.question, "question")
+        return chosen(names, source.read.question, "question"), ""
     answers = differing(rows, itemgetter(_UNIT), names)
     with_gold = {
         n.removesuffix(suffix) for n in source.names for suffix in _GOLD if n.endswith(suffix)
@@ -98,7 +109,13 @@ def _question_of_report(source: Source, rows: Sequence[Record]) -> str:
     if not questions:
         names = [name for name in names if any(not is_empty(row[name] or "") for row in rows)]
     if questions or len(names) == 1:
-        return chosen(questions or names, source.read.question, "question")
+        return choose_question(
+            questions or names,
+            source.read.question,
+            lambda: source.table(list(dict.fromkeys([item, worker, *questions]))),
+            item=item,
+            annotator=worker,
+        )
     raise InputError(
         f"the question could be any of {listed(names)}, as no column differs between the judgments "
         f"of a unit: {pass_question(names[0])}"
@@ -126,11 +143,31 @@ def _answer_of(question: str | None, prefix: str, names: Iterable[str]) -> str:
     return prefix + chosen(_starting_with(prefix, names), wanted, "question")
 
 
-def _answer_column(source: Source, prefix: str) -> str:
-    """Return the column of the answers that the caller names, or those to the question."""
-    if "label" in source.columns:
-        return source.column("label", "")
-    return _answer_of(source.read.question, prefix, source.names)
+def _answers(
+    source: Source, prefix: str, item: str, worker: str, others: Iterable[str]
+) -> tuple[str, pa.Table, str]:
+    """Return the column of the answers that the caller names or asks for, the table, and a note.
+
+    Boxes are one column of a question.
+    """
+    given = [source.column("label", "")] if "label" in source.columns else []
+    of_answers = given or [name for name in source.names if name.startswith(prefix)]
+    table = source.table(list(dict.fromkeys([item, worker, *of_answers, *others])))
+    if given:
+        return given[0], table, ""
+    table = with_form_columns(table)
+    names = [name for name in table.column_names if name.startswith(prefix)]
+    table, names = with_boxes(table, names)
+    wanted = source.read.question
+    answer, note = choose_question(
+        _starting_with(prefix, names),
+        wanted and wanted.removeprefix(prefix),
+        lambda: table,
+        item=item,
+        annotator=worker,
+        prefix=prefix,
+    )
+    return prefix + answer, table, note
 
 
 def _renamed(table: pa.Table, columns: tuple[str, str, str], others: Mapping[str, str]) -> pa.Table:
@@ -141,7 +178,6 @@ def _renamed(table: pa.Table, columns: tuple[str, str, str], others: Mapping[str
 
 # The results of a Mechanical Turk batch: one row per assignment.
 
-ANSWER_PREFIX = "Answer."
 _REVIEW, _REASON = "AssignmentStatus", "Reject"  # filled in where a rejection is yet to be uploaded
 
 
@@ -156,29 +192,32 @@ def _read_batch(source: Source) -> ParsedLabels:
     An item is a HIT, or the item that annotruth made the HIT for.
     """
     if "label" not in source.columns and not _starting_with(ANSWER_PREFIX, source.names):
-        raise InputError(
-            f"no column starts with {ANSWER_PREFIX!r} (found: {listed(source.names)}): if this has one row "
-            f"per label, {pass_columns({'item': 'HITId', 'annotator': 'WorkerId', 'label': ''})}"
+        problem = f"no column starts with {ANSWER_PREFIX!r} (found: {listed(source.names)})"
+        known = {"item": "HITId", "annotator": "WorkerId"}
+        raise ColumnsNotFoundError(
+            f"{problem}: if this has one row per label, {pass_columns(known | {'label': ''})}",
+            problem,
+            known,
         )
-    answer = _answer_column(source, ANSWER_PREFIX)
     ours = f"{INPUT_PREFIX}{ITEM_FIELD}"
     item = source.column("item", ours if ours in source.names else "HITId")
     worker = source.column("annotator", "WorkerId")
     review = review_columns(source.names)
     further = [name for name in source.read.content if name in source.names]
     times = source.time_columns({"time": "SubmitTime", "seconds": "WorkTimeInSeconds"})
-    read = [item, worker, answer, *review, *further, *times.values()]
-    table = source.table(list(dict.fromkeys(read)))
+    others = [*review, *further, *times.values()]
+    answer, table, note = _answers(source, ANSWER_PREFIX, item, worker, others)
     kept = without_rejected(table)
     left_out = table.num_rows - kept.num_rows
     return ParsedLabels(
         _renamed(kept, (item, worker, answer), {name: name for name in further} | times),
+        origin={"item": item, "annotator": worker, "label": answer, **times},
         from_text=source.from_text,
         unused={"rejected": left_out},
         notes=(
             counted(table.num_rows, "assignment"),
             f"items by {item}",
-            f"answer {answer.removeprefix(ANSWER_PREFIX)}",
+            with_note(f"answer {answer.removeprefix(ANSWER_PREFIX)}", note),
             counted(left_out, "rejected left out", "rejected left out"),
         ),
     )
@@ -243,12 +282,16 @@ _NOT_ACCEPTED = ["REJECTED", "SKIPPED", "EXPIRED", "ACTIVE"]
 
 def _read_toloka(source: Source) -> ParsedLabels:
     """Read the outputs of assignments that were submitted and not rejected."""
-    output = _answer_column(source, "OUTPUT:")
     item, worker = _item_of_toloka(source), source.column("annotator", _PERFORMER)
+    times = source.time_columns({"time": "ASSIGNMENT:submitted"})
+    further = [
+        name
+        for name in (_STATUS, *(name for name in source.names if name.startswith("GOLDEN:")))
+        if name in source.names
+    ]
+    output, table, note = _answers(source, "OUTPUT:", item, worker, [*further, *times.values()])
     golden = output.replace("OUTPUT:", "GOLDEN:", 1)
     more = [name for name in (golden, _STATUS) if name in source.names and name != output]
-    times = source.time_columns({"time": "ASSIGNMENT:submitted"})
-    table = source.table([item, worker, output, *more, *times.values()])
     n_rows = table.num_rows
     if _STATUS in more:
         rejected = pc.is_in(table.column(_STATUS).cast(pa.string()), pa.array(_NOT_ACCEPTED))
@@ -256,13 +299,14 @@ def _read_toloka(source: Source) -> ParsedLabels:
     gold = _find_gold(table, item, golden, output) if golden in more else None
     return ParsedLabels(
         _renamed(table, (item, worker, output), times),
+        origin={"item": item, "annotator": worker, "label": output, **times},
         from_text=source.from_text,
         gold=gold,
         unused={"rejected or unfinished": n_rows - table.num_rows},
         notes=(
             counted(n_rows, "answer"),
             f"items by {item}",
-            f"output {output.removeprefix('OUTPUT:')}",
+            with_note(f"output {output.removeprefix('OUTPUT:')}", note),
             counted(
                 n_rows - table.num_rows, "rejected left out", "rejected or unfinished left out"
             ),
@@ -330,11 +374,11 @@ def _read_zooniverse(source: Source) -> ParsedLabels:
     several_workflows = len({row.get("workflow_id") for row in rows}) > 1
     answers: list[tuple[Record, _Task]] = []
     for number, row in enumerate(rows, start=1):
-        for task in _tasks(_load(row[_ANNOTATIONS], _ANNOTATIONS, number)):
+        for task in _tasks(load_cell(row[_ANNOTATIONS], _ANNOTATIONS, number)):
             # The tasks of each workflow are T0, T1, ...
             key = f"{row.get('workflow_id')}:{task.key}" if several_workflows else task.key
             answers.append((row | {"number": number}, task._replace(key=key)))
-    question = _question_of_tasks([task for _, task in answers], source.read.question)
+    question, note = _question_of_tasks(answers, source.read.question)
     votes, wordings = Votes(), set()
     for row, task in answers:
         if task.key != question:
@@ -347,18 +391,24 @@ def _read_zooniverse(source: Source) -> ParsedLabels:
     parsed = votes.parsed(
         counted(len(rows), "classification"),
         "items by subject",
-        f"task {question}",
+        with_note(f"task {question}", note),
         f"its question was worded in {len(wordings)} ways" if len(wordings) > 1 else "",
     )
     return replace(parsed, from_text=source.from_text)
 
 
-def _question_of_tasks(tasks: list[_Task], wanted: str | None) -> str:
-    drawings = {task.key for task in tasks if task.is_drawing}
-    names = dict.fromkeys(task.key for task in tasks if task.choices and task.key not in drawings)
-    if drawings and (wanted in drawings or not names):
+def _question_of_tasks(
+    answers: Sequence[tuple[Record, _Task]], wanted: str | None
+) -> tuple[str, str]:
+    drawings = {task.key for _, task in answers if task.is_drawing}
+    given = [
+        (_subject(row), row.get("user_name") or row.get("user_ip"), task.key, task.choices)
+        for row, task in answers
+        if task.choices and task.key not in drawings
+    ]
+    if drawings and (wanted in drawings or not given):
         refuse_regions(wanted if wanted in drawings else min(drawings), "drawing")
-    return chosen(names, wanted, "task")
+    return choose_answered(given, wanted, "task")
 
 
 def _tasks(annotations: Any) -> Iterator[_Task]:
@@ -388,20 +438,8 @@ def _subject(row: Record) -> Any:
     """Return the subject, which older exports name only as the key of its data."""
     if row.get(_IDS):
         return row[_IDS]
-    subjects = mapping(_load(row.get(_DATA), _DATA, row["number"]), "the data of the subject")
+    subjects = mapping(load_cell(row.get(_DATA), _DATA, row["number"]), "the data of the subject")
     return next(iter(subjects), None)
-
-
-def _load(cell: Any, name: str, number: int) -> Any:
-    try:
-        value = json.loads(cell) if cell else None
-    except (ValueError, RecursionError, TypeError) as error:
-        raise InputError(
-            f"{name} in row {number} is {shown(cell)}, which is not JSON: export the file again"
-        ) from error
-    if is_deep([value]):
-        raise InputError(f"{name} in row {number} is nested too deeply: export the file again")
-    return value
 
 
 FORMATS = (

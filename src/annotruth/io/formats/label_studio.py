@@ -16,6 +16,7 @@ from annotruth.io.formats.votes import (
     Votes,
     category_of,
     check_scalar,
+    choose_answered,
     chosen,
     counted,
     differing,
@@ -23,6 +24,7 @@ from annotruth.io.formats.votes import (
     pass_question,
     refuse_regions,
     sequence,
+    with_note,
 )
 from annotruth.io.json_lines import is_deep
 from annotruth.observations.frames import check_further_columns, make_column
@@ -61,7 +63,13 @@ def _read(source: Source) -> ParsedLabels:
                 cancelled += 1
             else:
                 kept.append((item, task, annotation, _results(annotation)))
-    question, not_read = _question([results for *_, results in kept], source.read.question)
+    question, note, not_read = _question(
+        [
+            (item, annotator_of(annotation.get("completed_by")), results)
+            for item, _, annotation, results in kept
+        ],
+        source.read.question,
+    )
     if not any("completed_by" in annotation for _, _, annotation, _ in kept):
         raise InputError(
             "no annotation says who made it (completed_by): export the tasks from Label Studio as "
@@ -81,7 +89,7 @@ def _read(source: Source) -> ParsedLabels:
             votes.add(item, annotator, results.choices[question], data_of(task), times)
     return votes.parsed(
         counted(len(tasks), "task") + (", numbered from 1" if numbered else ""),
-        f"question {question}",
+        with_note(f"question {question}", note),
         not_read,
         counted(cancelled, "cancelled annotation{s} left out"),
         counted(empty, "annotation{s} without a label"),
@@ -157,17 +165,26 @@ def join_path(choice: Any) -> Any:
     return " / ".join(map(str, choice)) if isinstance(choice, list) else choice
 
 
-def _question(found: Sequence[_Results], wanted: str | None) -> tuple[str, str]:
-    """Return the question to read, and a note on those that are not."""
-    names = dict.fromkeys(name for results in found for name in results.choices)
-    regions = {name: kind for results in found for name, kind in results.regions.items()}
-    others = {name: kind for results in found for name, kind in results.others.items()}
-    if regions and (wanted in regions or not names):
+def _question(
+    found: Sequence[tuple[Any, Any, _Results]], wanted: str | None
+) -> tuple[str, str, str]:
+    """Return the question to read, a note on others, and one on what is not read.
+
+    ``found`` are the results by item and annotator.
+    """
+    given = [
+        (item, annotator, name, choices)
+        for item, annotator, results in found
+        for name, choices in results.choices.items()
+    ]
+    regions = {name: kind for *_, results in found for name, kind in results.regions.items()}
+    others = {name: kind for *_, results in found for name, kind in results.others.items()}
+    if regions and (wanted in regions or not given):
         question = wanted if wanted in regions else next(iter(regions))
         refuse_regions(question, regions[question])
-    question = chosen(names, wanted, "question")
+    question, note = choose_answered(given, wanted)
     not_read = ", ".join(f"{name} ({kind})" for name, kind in (regions | others).items())
-    return question, not_read and f"not read: {not_read}"
+    return question, note, not_read and f"not read: {not_read}"
 
 
 def annotator_of(completed_by: Any) -> Any:
@@ -276,13 +293,15 @@ _KNOWN = _OURS | {"id", "created_at", "updated_at", "agreement", ITEM_FIELD, ANN
 
 def _read_short(source: Source) -> ParsedLabels:
     rows = list(source.records()) if source.kind == "json" else _rows_of_table(source)
-    question = _question_of_rows(rows, source.read.question)
+    question, note = _question_of_rows(rows, source.read.question)
     votes = Votes()
     for row in rows:
         times = {"time": row.get("created_at"), "seconds": row.get("lead_time")}
         votes.add(_item_of_row(row), row.get("annotator"), _unwrap(row.get(question)), times=times)
-    parsed = votes.parsed(counted(len(rows), "annotation"), f"question {question}")
-    return replace(parsed, from_text=source.from_text)
+    parsed = votes.parsed(counted(len(rows), "annotation"), with_note(f"question {question}", note))
+    item = ITEM_FIELD if any(ITEM_FIELD in row for row in rows) else "id"
+    origin = {"item": item, "annotator": "annotator", "label": question}
+    return replace(parsed, from_text=source.from_text, origin=origin)
 
 
 def _item_of_row(row: Record) -> Any:
@@ -308,7 +327,7 @@ def _parse_cell(value: Any) -> Any:
     return value
 
 
-def _question_of_rows(rows: list[Record], wanted: str | None) -> str:
+def _question_of_rows(rows: list[Record], wanted: str | None) -> tuple[str, str]:
     """Return the question: a field that differs between the annotations of an item is not data."""
     names = list(dict.fromkeys(name for row in rows for name in row if name not in _KNOWN))
     named = wanted not in (None, ALL_QUESTIONS)
@@ -318,11 +337,14 @@ def _question_of_rows(rows: list[Record], wanted: str | None) -> str:
     if wanted in regions:
         refuse_regions(wanted, regions[wanted])
     if wanted is not None and named:
-        return wanted
+        return wanted, ""
     classes = [name for name in names if name not in regions]
     possible = classes if len(names) == 1 else differing(rows, _item_of_row, classes)
     if len(possible) == 1 or (possible and wanted == ALL_QUESTIONS):
-        return chosen(possible, wanted, "question")
+        return _choose(rows, possible, wanted)
+    if len(possible) > 1 and wanted is None:
+        with suppress(InputError):  # several questions
+            return _choose(rows, possible, wanted)
     if regions and not possible:
         refuse_regions(*next(iter(regions.items())))
     possible = possible or classes
@@ -332,6 +354,16 @@ def _question_of_rows(rows: list[Record], wanted: str | None) -> str:
         if possible
         else "there is no question with a label: nothing to fit"
     )
+
+
+def _choose(rows: Sequence[Record], names: Sequence[str], wanted: str | None) -> tuple[str, str]:
+    given = [
+        (_item_of_row(row), row.get("annotator"), name, _unwrap(row[name]))
+        for row in rows
+        for name in names
+        if row.get(name) is not None
+    ]
+    return choose_answered(given, wanted)
 
 
 def _region(value: Any) -> str:

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from annotruth.errors import InputError, option
+from annotruth.errors import InputError, listed, option
 from annotruth.io.formats.source import Format, Source
 from annotruth.io.formats.votes import counted
 from annotruth.observations.frames import NAMES_OF, as_numpy, make_column
@@ -160,10 +160,21 @@ _IDS = set(map("{}_id".format, _ITEMS | _ANNOTATORS))
 _NUMBERED_ANNOTATOR = re.compile(
     rf"\s*({'|'.join(sorted(_ANNOTATORS))})[ _.-]?\d+\s*", re.IGNORECASE
 )
+_STIMULUS = re.compile(r".*\d|.*\.[a-z]+\d?")  # ends in a number, or is the name of a file
+_WIDEST = 10  # steps of a scale whose numbers are not those of a slider
+_MIN_SUMS = 6  # rows: fewer have equal sums by chance
 _UNNAMED = "column 1"  # the name given to a first column without one
 
 
 def _is_wide(source: Source) -> bool:
+    """Return whether a table is a matrix of labels; refuse one of counts or probabilities."""
+    if not _has_cells(source):
+        return False
+    _refuse_shares(source.names[1:], [row[1:] for row in source.rows[1:]])
+    return True
+
+
+def _has_cells(source: Source) -> bool:
     """Return whether the first column names the rows, the first row the columns, and cells agree.
 
     A long table with unknown column names is not a matrix: its items occur in several rows.
@@ -178,9 +189,42 @@ def _is_wide(source: Source) -> bool:
         return False
     cells = [row[1:] for row in rows]
     named = names[0] in _ITEMS | _ANNOTATORS | _IDS | {_UNNAMED}
-    return (cells_agree(cells) or (named and cells_overlap(cells))) and not _is_labels(
-        names[1:], cells
-    )
+    agree = cells_agree(cells) or (named and cells_overlap(cells))
+    agree = agree or (names[0] in _ANNOTATORS and _are_scores(names[1:], cells))
+    return agree and not _is_labels(names[1:], cells)
+
+
+def _are_scores(names: Sequence[str], rows: Sequence[Sequence[str]]) -> bool:
+    """Return whether columns of stimuli, which are numbered or files, have scores of one scale."""
+    cells = [cell.strip() for row in rows for cell in row if not is_empty(cell)]
+    if (
+        not cells
+        or not all(map(_STIMULUS.fullmatch, names))
+        or not all(map(_COUNT.fullmatch, cells))
+    ):
+        return False
+    scores = {int(cell) for cell in cells}
+    return len(scores) > 1 and max(scores) - min(scores) <= _WIDEST
+
+
+def _refuse_shares(names: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    """Refuse rows of numbers that all have the same sum: counts or probabilities of classes."""
+    try:
+        sums = [sum(float(cell) for cell in row) for row in rows]
+    except ValueError:
+        return
+    several = len({tuple(row) for row in rows}) > 2
+    if (
+        len(rows) >= _MIN_SUMS
+        and several
+        and sums[0]
+        and max(sums) - min(sums) < 1e-6 * abs(sums[0])
+    ):
+        raise InputError(
+            f"every row has the sum {sums[0]:g}, so columns {listed(names)} may be counts or "
+            "probabilities of classes, which do not say who gave a label: give one row per label, "
+            f"or pass {option('input_format', 'wide')} if the columns are annotators"
+        )
 
 
 def _is_labels(names: list[str], cells: list[list[str]]) -> bool:

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from annotruth.errors import InputError, counted, option, shown
-from annotruth.io.formats.matrix import cells_agree, cells_overlap
+from annotruth.io.formats.matrix import cells_overlap
 from annotruth.io.formats.source import Format, Source
 from annotruth.io.formats.votes import Votes
 from annotruth.kernels.arrays import Codes
@@ -177,8 +177,9 @@ def describe_order(data: Mapping[Any, Any], input_format: str) -> str:
     return f"{n}; if not, pass {option('input_format', other)}"
 
 
-def _either_order() -> str:
-    return f"{option('input_format', BY_ITEM)} or {option('input_format', BY_ANNOTATOR)}"
+def _either() -> str:
+    """Return the options of which one is right."""
+    return " or ".join(option("input_format", name) for name in (BY_ITEM, BY_ANNOTATOR))
 
 
 def refuse_open_order(data: Mapping[Any, Mapping[Any, Any]]) -> None:
@@ -188,7 +189,7 @@ def refuse_open_order(data: Mapping[Any, Mapping[Any, Any]]) -> None:
     raise InputError(
         f"the outer keys ({len(data):,}, such as {shown(first)}) may be the items, and the inner "
         f"({n_inner:,}, such as {shown(next(iter(inner), ''))}) the annotators, or the other way "
-        f"around: pass {_either_order()}"
+        f"around: pass {_either()}"
     )
 
 
@@ -197,23 +198,21 @@ def _check_labels(data: Mapping[Any, Mapping[Any, Any]]) -> None:
     inner = list(dict.fromkeys(key for labels in data.values() for key in labels))
     if _judge_ids(data, inner) is not None:
         return
-    by_outer = len(data) <= len(inner)
-    columns = (
-        [list(labels.values()) for labels in data.values()]
-        if by_outer
-        else [[labels.get(key) for labels in data.values()] for key in inner]
-    )
-    cells = [
-        ["" if cell is None else str(cell) for cell in column[:_MAX_IDS]] for column in columns
+    found: dict[str, Any] = {}
+    for labels in data.values():
+        for key, label in labels.items():
+            if label is not None and found.setdefault(str(label), key) != key:
+                return  # a label of two keys
+    rows = [
+        ["" if labels.get(key) is None else str(labels[key]) for key in inner[:_MAX_IDS]]
+        for labels in list(data.values())[:_MAX_IDS]
     ]
-    height = max(map(len, cells), default=0)
-    rows = list(zip(*(column + [""] * (height - len(column)) for column in cells), strict=True))
-    if len(columns) < 2 or cells_agree(rows) or cells_overlap(rows):
+    if len(inner) < 2 or cells_overlap(rows):
         return
     raise InputError(
         f"the values of {shown(next(iter(data)))} and the other keys are not labels of one scale, "
         "so these may be fields of records: write one row per label with item, annotator, label; "
-        f"if they are labels, pass {_either_order()}"
+        f"if they are labels, pass {_either()}"
     )
 
 

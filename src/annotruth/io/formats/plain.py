@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -13,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from annotruth.errors import InputError, listed, option, shorten
+from annotruth.io.batches import read_columns
 from annotruth.io.formats.matrix import normalise
 from annotruth.io.formats.nested import is_nested
 from annotruth.io.formats.source import Format, Record, Source
@@ -60,6 +62,7 @@ def read_rows(source: Source, rows: Sequence[Record]) -> ParsedLabels:
     return ParsedLabels(
         pa.table(table),
         columns=times,
+        origin=columns,
         notes=(counted(len(rows), "record"), describe_columns(columns, source.columns)),
     )
 
@@ -211,7 +214,38 @@ def _options(columns: Iterable[str]) -> str:
     return f"{option('input_format', 'triples')} and {option('columns', by_role)}"
 
 
+# GLAD's data: numbers of labels, annotators and items and the prior of label 1, then the labels.
+
+_GLAD = re.compile(rb"(\d+) (\d+) (\d+) [\d.eE-]+ *\r?\n(?=\d+ \d+ \d+ *\r?\n)")
+
+
+def recognise_glad(source: Source) -> bool:
+    """Return whether the first line has counts, and the second item, annotator and label."""
+    if source.kind != "text":
+        return False
+    return _GLAD.match(bytes(source.content.data[:200])) is not None
+
+
+def _read_glad(source: Source) -> ParsedLabels:
+    counts = _GLAD.match(bytes(source.content.data[:200])) if source.kind == "text" else None
+    if counts is None:
+        raise InputError(
+            "the first line does not have the numbers of labels, annotators and items and a prior: "
+            f"pass another {option('input_format')}"
+        )
+    header = " ".join(LABEL_ROLES).encode() + b"\n"
+    rows = pa.py_buffer(header + bytes(source.content.data[counts.end() :]))
+    table = read_columns(source.content._replace(data=rows), lambda names: names)
+    if table.num_rows != int(counts[1]):
+        raise InputError(
+            f"the first line says that there are {int(counts[1]):,} labels, and {table.num_rows:,} "
+            "follow: the file may be truncated, copy it again"
+        )
+    return ParsedLabels(table, from_text=True, notes=(f"{table.num_rows:,} labels",))
+
+
 FORMATS = (
+    Format("glad", "GLAD data", recognise_glad, _read_glad),
     Format("records", "JSON list of labels", _recognise_records, _read_records),
     Format("peerannot", "peerannot answers", _recognise_peerannot, _read_peerannot),
     Format("triples", "three columns without a header", _recognise_triples, _read_triples),

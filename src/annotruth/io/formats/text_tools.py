@@ -16,11 +16,12 @@ from annotruth.io.formats.source import ITEM_FIELD, Format, Record, Source
 from annotruth.io.formats.votes import (
     Votes,
     check_scalar,
-    chosen,
+    choose_answered,
     counted,
     mapping,
     refuse_regions,
     sequence,
+    with_note,
 )
 from annotruth.observations.options import ParsedLabels
 
@@ -60,14 +61,17 @@ def _read_argilla(source: Source) -> ParsedLabels:
                 left_out += 1
             else:
                 kept.append((item, response))
-    question = chosen((response.question for _, response in kept), source.read.question, "question")
+    question, note = choose_answered(
+        [(item, each.user, each.question, each.answer) for item, each in kept],
+        source.read.question,
+    )
     votes = Votes()
     for item, response in kept:
         if response.question == question:
             votes.add(item, response.user, response.answer, times={"time": response.time})
     return votes.parsed(
         counted(n_records, "record"),
-        f"question {question}",
+        with_note(f"question {question}", note),
         counted(left_out, "discarded or draft left out", "discarded or draft left out"),
         **{"discarded or draft": left_out},
     )
@@ -263,23 +267,27 @@ def _read_potato(source: Source) -> ParsedLabels:
     """Read the options that were ticked, or the values that were given, for one question."""
     marks = list(_in_lines(source) if source.kind == "json" else _in_table(source))
     spans = {mark.question for mark in marks if str(mark.value).startswith(_SPANS)}
-    questions = [mark.question for mark in marks if mark.question not in spans]
-    if spans and not questions:
+    given = [
+        (mark.item, mark.user, mark.question, mark.choice)
+        for mark in marks
+        if mark.question not in spans
+    ]
+    if spans and not given:
         refuse_regions(min(spans), "spans")
-    question = chosen(questions, source.read.question, "question")
+    question, note = choose_answered(given, source.read.question)
     choices: dict[tuple[object, object], list[object]] = {}
     times: dict[tuple[object, object], Record] = {}
     for mark in marks:
-        given = choices.setdefault((mark.item, mark.user), [])
+        of_user = choices.setdefault((mark.item, mark.user), [])
         times[mark.item, mark.user] = mark.times
         if mark.question == question:
-            given.append(mark.choice)
+            of_user.append(mark.choice)
     votes = Votes()
-    for (item, user), given in choices.items():
-        votes.add(item, user, given, times=times[item, user])
+    for (item, user), of_user in choices.items():
+        votes.add(item, user, of_user, times=times[item, user])
     parsed = votes.parsed(
         counted(len(choices), "annotation"),
-        f"question {question}",
+        with_note(f"question {question}", note),
         f"spans of {', '.join(sorted(spans))} left out" if spans else "",
     )
     return replace(parsed, from_text=True)
@@ -301,7 +309,7 @@ def _in_lines(source: Source) -> Iterator[_Mark]:
         times = _times_potato(record.get(_BEHAVIOR))
         for question, options in mapping(record.get(_LABELS), _LABELS).items():
             for option, value in mapping(options, f"{_LABELS} of {question!r}").items():
-                yield _Mark(record.get("id"), user, question, option, value, times)
+                yield _Mark(check_scalar(record.get("id")), user, question, option, value, times)
 
 
 def _times_potato(behavior: object) -> Record:

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, NoReturn
+from typing import Any, NamedTuple, NoReturn
 
 import pyarrow as pa
 
 from annotruth import errors
 from annotruth.errors import InputError, listed, option, shown
-from annotruth.io.formats.source import Record
-from annotruth.observations.frames import TIME_ROLES, make_column
+from annotruth.io.formats.source import Record, Source
+from annotruth.observations.candidates import describe_others, label_candidates
+from annotruth.observations.frames import TIME_ROLES, ColumnsNotFoundError, make_column
 from annotruth.observations.options import ALL_QUESTIONS, ParsedLabels
 from annotruth.observations.questions import QuestionsFoundError
 
@@ -135,6 +136,39 @@ class Votes:
         return chosen
 
 
+class FormAnswer(NamedTuple):
+    """What an annotator answered to one question about an item: choices are a list."""
+
+    item: Any
+    annotator: Any
+    question: str
+    value: Any
+    times: Record | None = None
+
+
+def labels_of(
+    answers: Sequence[FormAnswer],
+    source: Source,
+    *notes: str,
+    from_text: bool = False,
+    unused: Mapping[str, int] | None = None,
+) -> ParsedLabels:
+    """Return the labels of the question that the caller asks for, or of the only one.
+
+    Comments and times are read only if they are named.
+    ``unused`` are rows that were left out, by reason.
+    """
+    given = [(each.item, each.annotator, each.question, each.value) for each in answers]
+    question, note = choose_answered(given, source.read.question)
+    votes = Votes()
+    for answer in answers:
+        if answer.question == question:
+            votes.add(answer.item, answer.annotator, answer.value, times=answer.times)
+    said = with_note(f"question {question}", note)
+    parsed = votes.parsed(notes[0], said, *notes[1:], **(unused or {}))
+    return replace(parsed, from_text=from_text)
+
+
 def _as_set(label: Any) -> list[Any] | None:
     """Return a set of labels as a list of texts; a single label is a set of one."""
     if label is None:
@@ -213,9 +247,87 @@ def chosen(names: Iterable[str], wanted: str | None, what: str) -> str:
     return known[0]
 
 
-def pass_question(name: str) -> str:
+def choose_question(
+    names: Iterable[str],
+    wanted: str | None,
+    load: Callable[[], pa.Table],
+    *,
+    item: str,
+    annotator: str,
+    prefix: str = "",
+    what: str = "question",
+    are_questions: bool = False,
+) -> tuple[str, str]:
+    """Return the question that the caller asks for, or the only one that has labels, and a note.
+
+    Comments, times, hidden fields and the like are no questions. ``load`` returns the table with the
+    columns of items, annotators and, after a prefix, of each question; it is called if there are
+    several. Of columns that ``are_questions`` of a tool, texts and times are none.
+    """
+    known = list(dict.fromkeys(names))
+    if len(known) < 2 or wanted not in (None, ALL_QUESTIONS):
+        return chosen(known, wanted, what), ""
+    columns = [f"{prefix}{name}" for name in known]
+    found, others = label_candidates(load(), columns, item, annotator, are_questions=are_questions)
+    found = [replace(each, name=each.name.removeprefix(prefix)) for each in found]
+    if not found:
+        return chosen(known, wanted, what), ""
+    if wanted == ALL_QUESTIONS:
+        labels = {each.name for each in found}
+        raise QuestionsFoundError(name for name in known if name in labels)
+    rest = [each.name.removeprefix(prefix) for each in others]
+    note = describe_others(rest, option("question", "NAME"))
+    if len(found) == 1:
+        return found[0].name, note
+    problem = f"there are several {what}s, {', '.join(each.preview for each in found[:3])}" + (
+        f" and {len(found) - 3:,} more" if len(found) > 3 else ""
+    )
+    message = (
+        f"{problem}: {pass_question(*(each.name for each in found[:3]))}; fit takes all of them with "
+        f"{option('question', ALL_QUESTIONS)}"
+    )
+    raise ColumnsNotFoundError(f"{message}; {note}" if note else message, problem)
+
+
+def choose_answered(
+    given: Sequence[tuple[Any, Any, str, Any]], wanted: str | None, what: str = "question"
+) -> tuple[str, str]:
+    """Return the question, as `choose_question` does, of (item, annotator, question, label)."""
+
+    def load() -> pa.Table:
+        names = dict.fromkeys(name for _, _, name, _ in given)
+        columns: Mapping[str, list[str | None]] = {
+            "item": [str(item) for item, *_ in given],
+            "annotator": [str(annotator) for _, annotator, *_ in given],
+            **{f"label {name}": [None] * len(given) for name in names},
+        }
+        for row, (_, _, name, label) in enumerate(given):
+            value = category_of(label)
+            columns[f"label {name}"][row] = None if value is None else str(value)
+        return pa.table({name: pa.array(some, pa.string()) for name, some in columns.items()})
+
+    names = (name for _, _, name, _ in given)
+    return choose_question(
+        names,
+        wanted,
+        load,
+        item="item",
+        annotator="annotator",
+        prefix="label ",
+        what=what,
+        are_questions=True,
+    )
+
+
+def with_note(text: str, note: str) -> str:
+    """Return a text with a note in brackets, if there is one."""
+    return f"{text} ({note})" if note else text
+
+
+def pass_question(*names: str) -> str:
     """Return what to do, in a message, where there are several questions."""
-    return f"choose one, such as {option('question', name)}"
+    each = [option("question", name) for name in names]
+    return f"choose one{', such as' if len(each) == 1 else ' with'} {' or '.join(each)}"
 
 
 def differing(

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from annotruth.agreement import krippendorff_alpha, pair_agreement, suitable_metrics
+from annotruth.coefficients import krippendorff_alpha, pair_agreement, suitable_metrics
 from annotruth.kernels.arrays import Codes, Floats, concatenate, map_slices
 from annotruth.observations import Labels
 from annotruth.observations.frames import as_arrow

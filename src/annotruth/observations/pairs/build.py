@@ -19,6 +19,12 @@ from annotruth.observations.covariates import to_array, to_numbers
 from annotruth.observations.encode import EncodedColumn, encode_column, to_text
 from annotruth.observations.frames import as_arrow, as_numpy
 from annotruth.observations.options import ParsedSource
+from annotruth.observations.pairs.codes import (
+    find_tie,
+    outcomes_by_tie,
+    outcomes_given,
+    plain_codes,
+)
 from annotruth.observations.pairs.columns import FURTHER, PairColumns
 from annotruth.observations.pairs.outcomes import Pairs, both_bad, rankings_to_pairs, read_winners
 from annotruth.observations.pairs.table import (
@@ -49,6 +55,8 @@ class ParsedComparisons(ParsedSource):
     covariates: Mapping[str, pa.ChunkedArray] = field(default_factory=dict)
     sides_known: bool = True
     """Whether left and right are the sides on which the items were shown."""
+    numbered_sides: bool = False
+    """Whether the columns of the items are numbered 1 and 2."""
     sides: tuple[str, str] = ("left item", "right item")
     """What the two items are called in messages."""
 
@@ -73,6 +81,7 @@ def parse_table(table: pa.Table, columns: PairColumns, *, from_text: bool) -> Pa
         by_role,
         covariates,
         sides_known=columns.shape == "sides",
+        numbered_sides=columns.by_role.get("right", "").strip().endswith("2"),
         from_text=from_text,
         sides=("winner", "loser") if columns.shape == "winners" else ParsedComparisons.sides,
         notes=(columns.read_as, alone),
@@ -215,7 +224,8 @@ def _numbers(name: str, column: pa.ChunkedArray, rows: NDArray[np.int64]) -> Flo
 class ComparisonBuilder(TableBuilder):
     """Builds comparisons from sources, one after the other."""
 
-    def __init__(self) -> None:
+    def __init__(self, outcomes: Mapping[str, str] | None = None) -> None:
+        self._given = outcomes  # what winners stand for, where the caller says it
         super().__init__(("item", "annotator", "context"), mixed_as_text=True)
         self._codes: dict[str, list[NDArray[np.int32]]] = {name: [] for name in _CODES}
         self._outcomes: list[NDArray[np.int8]] = []
@@ -241,7 +251,7 @@ class ComparisonBuilder(TableBuilder):
         covariates = {
             name: _numbers(name, column, found.rows) for name, column in parsed.covariates.items()
         }
-        outcome, note = read_winners(found.winner, found.pairs, found.rows + 1)
+        outcome, note = self._read_winners(found, parsed)
         left, right = np.split(self._encoders["item"].add(found.item), 2)
         codes = {"left": left, "right": right}
         codes["annotator"] = self._encoders["annotator"].add(found.annotator)
@@ -260,6 +270,21 @@ class ComparisonBuilder(TableBuilder):
         self._n_rows += found.n_rows
         self._n_repeated += len(found.rows) - len(kept)
 
+    def _read_winners(
+        self, found: FoundRows, parsed: ParsedComparisons
+    ) -> tuple[NDArray[np.int8], str]:
+        """Return the outcomes, and a note on winners that stand for them."""
+        if self._given:
+            return outcomes_given(found.winner, self._given), ""
+        tie = None
+        if not set(plain_codes(found.winner)) & set(to_text(found.item.values).to_pylist()):
+            tie = find_tie(found.winner, found.pairs, numbered_sides=parsed.numbered_sides)
+        if tie is None:
+            return read_winners(found.winner, found.pairs, found.rows + 1)
+        given = outcomes_by_tie(tie)
+        said = ", ".join(f"{value} = {outcome}" for value, outcome in given.items())
+        return outcomes_given(found.winner, given), f"winners {said}"
+
     def end_source(self) -> None:
         """Count the source."""
         self._n_sources += 1
@@ -272,6 +297,8 @@ class ComparisonBuilder(TableBuilder):
         left, right, annotator, context = (
             np.concatenate([np.empty(0, np.int32), *parts]) for parts in self._codes.values()
         )
+        items, annotators = self._ids("item"), self._ids("annotator")  # 1.0 and 1 are one
+        contexts = self._ids("context")
         self._encoders["item"].renumber(left, right)
         self._encoders["annotator"].renumber(annotator)
         self._encoders["context"].renumber(context)
@@ -285,14 +312,14 @@ class ComparisonBuilder(TableBuilder):
             right,
             annotator,
             outcome,
-            items=self._ids("item"),
-            annotators=self._ids("annotator"),
+            items=items,
+            annotators=annotators,
             covariates=covariates,
             sides_known=self._sides_known,
             frame=frame,
         )
         about: dict[str, Any] = {
-            "contexts": self._ids("context") if has_context else None,
+            "contexts": contexts if has_context else None,
             "n_dropped": self._n_rows - len(outcome) - self._n_repeated,
             "n_repeated": self._n_repeated,
             "unused": dict(+self._unused),

@@ -11,6 +11,7 @@ from annotruth.errors import InputError, LabelsError, function, listed, shorten
 from annotruth.observations.frames import (
     KNOWN_NAMES,
     LABEL_ROLES,
+    ColumnsNotFoundError,
     KnownNames,
     check_further_columns,
     find_columns,
@@ -37,6 +38,7 @@ _NAMES: KnownNames = {
     "annotator": (
         KNOWN_NAMES["annotator"][0],
         (*KNOWN_NAMES["annotator"][1], "voter", "voter_id", "participant", "participant_id"),
+        KNOWN_NAMES["annotator"][2],
     ),
     "context": (
         ("context", "prompt", "scene", "question"),
@@ -74,7 +76,7 @@ _SHAPE_OF_ROLE: Mapping[str, Shape] = {"loser": "winners", "rank": "ranks", "ran
 # Two columns are the sides of a pair if they differ only in these: model_a and model_b.
 _MARKS = (("left", "right"), ("a", "b"), ("1", "2"), ("first", "second"))
 # What columns of sides hold, the most specific first: names of systems rather than what they said.
-_STEMS = ("", "model", "item", "system", "option")
+_STEMS = ("", "model", "item", "system", "option", "generator")
 _RANK_COLUMN = re.compile(r"rank[ _-]?(\d+)")
 
 
@@ -116,7 +118,7 @@ def find_pair_columns(
         *(["tie"] if shape == "winners" else []),
         *(["ranking"] if shape in ("sides", "winners") else []),
     )
-    optional = [role for role in may_have if role in given or find_known(_NAMES[role], spelled)]
+    optional = [role for role in may_have if role in given or find_known(_NAMES[role], names)]
     roles = [*ROLES[shape], *optional]
     has_annotator = given.get("annotator") != NO_ANNOTATOR or NO_ANNOTATOR in names
     if not has_annotator:
@@ -200,10 +202,12 @@ def _find(
         found = find_columns(names, needed, of_needed, known)
     except InputError as error:
         _refuse_labels(names, given)
-        raise InputError(f"{error}{_without_annotator(names, needed, given, known)}") from None
-    spelled = {_spelling(name): name for name in names}
+        message = f"{error}{_without_annotator(names, needed, given, known)}"
+        if not isinstance(error, ColumnsNotFoundError):
+            raise InputError(message) from None
+        raise ColumnsNotFoundError(message, error.problem, error.known) from None
     for role in optional:
-        match = [given[role]] if role in given else find_known(_NAMES[role], spelled)
+        match = [given[role]] if role in given else find_known(_NAMES[role], names)
         if role in given and given[role] not in names:
             raise InputError(f"no column {given[role]!r} (found: {listed(names)})")
         if len(match) == 1 and match[0] not in found.values():

@@ -16,11 +16,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from sqlalchemy import BigInteger, Connection, func, select, type_coerce
 
-from annotruth.agreement import krippendorff_alpha
 from annotruth.analyses.advice.advice import Advice, advise
 from annotruth.analyses.advice.annotators import verdicts
 from annotruth.analyses.advice.changes import LEAST_MOVE
 from annotruth.analyses.advice.items import LEAST_GAIN, share_out
+from annotruth.coefficients import krippendorff_alpha
 from annotruth.errors import system_errors_reported
 from annotruth.io.system import sync_file
 from annotruth.serve.store.database import Database
