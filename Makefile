@@ -1,7 +1,7 @@
 # make demo     fit simulated labels and write a report, in .venv
 # make test     lint, types, import order and all tests, in .venv with the development packages
 # make docs     build the documentation site and check it in Chromium, in .venv-docs
-# make wheel    build dist/, and run the demo from the wheel alone, in .venv-wheel
+# make wheel    build dist/, and run the demo from the wheel alone, in .venv-wheel, by uvx and by pipx
 # make bench    time annotruth beside other packages, in .venv-bench
 # make fuzz     random tables, files, columns, options and saved fits, for ten minutes at most
 # make attack   attack the service on both databases: rights, hostile requests, Schemathesis, a generated client
@@ -107,6 +107,11 @@ wheel:
 	$(PINNED) $(WHEEL)/bin/python $(INSTALL) dist/*.whl
 	$(WHEEL)/bin/python -I -c 'import annotruth, pathlib; assert (pathlib.Path(annotruth.__file__).parent / "py.typed").exists()'
 	folder=$$(mktemp -d) && bin=$$(pwd)/$(WHEEL)/bin && cd $$folder && $$bin/annotruth demo && test -s annotruth-demo.html
+	for tool in "uvx --from" "pipx run --spec"; do \
+	  command -v $${tool%% *} >/dev/null || { echo "$${tool%% *} is missing: not tested with it"; continue; }; \
+	  wheel=$$(echo $(CURDIR)/dist/*.whl) && folder=$$(mktemp -d) && cd $$folder && \
+	  $$tool $$wheel annotruth demo >/dev/null && test -s annotruth-demo.html || exit 1; \
+	done
 
 # The other packages are installed in a separate environment, so that they do not affect the
 # versions used here. With DATA=folder, benchmarks on real labels run too.

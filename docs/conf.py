@@ -18,6 +18,7 @@ extensions = [
     "sphinx.ext.autodoc",
     "sphinx.ext.autosummary",
     "sphinx.ext.napoleon",
+    "llms",
     "mathml",
     "public_members",
     "sample_report",
@@ -43,6 +44,7 @@ suppress_warnings = ["ref.python"]  # attributes of several classes have the sam
 
 html_theme = "furo"
 html_title = f"annotruth {release}"
+html_extra_path = ["llms.txt"]  # and llms-full.txt, which the extension llms writes
 html_static_path = ["static"]
 html_css_files = ["site.css"]
 html_math_renderer = "mathml"

@@ -299,6 +299,7 @@ def test_the_page_on_the_command_line_lists_every_command_and_option_of_fit():
         "simulate",
         "reproduce",
         "serve",
+        "mcp",
     ],
 )
 def test_examples_of_help_are_on_one_line_each(command):

@@ -14,7 +14,7 @@ from annotruth.errors import did_you_mean, function, messages_for, option, setti
 PACKAGE = Path(__file__).resolve().parents[1] / "src" / "annotruth"
 
 # Rooms whose texts are read on one surface only: what is typed, and pages that name commands.
-ONE_SURFACE = ("app", "crowdkit", "report", "serve", "paper", "errors.py")
+ONE_SURFACE = ("app", "crowdkit", "report", "serve", "paper", "errors.py", "models/prediction.py")
 
 COMMAND = re.compile(r"`annotruth [^`]+`|`?pip install [^`]+")  # whole ones may be named anywhere
 FLAG = re.compile(r"(?<![\w-])--[a-z]")

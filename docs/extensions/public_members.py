@@ -10,7 +10,7 @@ import annotruth as at
 from annotruth.models.base import Estimator
 
 _OF_ESTIMATORS = (
-    *("fit", "partial_fit", "predict_proba", "load_fit"),
+    *("fit", "partial_fit", "predict", "predict_proba", "score", "load_fit"),
     *("get_params", "set_params", "result_"),
 )
 _OF_LABELS = (

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Unpack
 
 from annotruth.analyses.advice.advice import Advice, advise, check_budget
 from annotruth.analyses.advice.plan import Plan, check_target, plan
@@ -11,18 +11,20 @@ from annotruth.errors import InputError, option
 from annotruth.io.readers import reading_stage
 from annotruth.models.base import Estimator
 from annotruth.models.em import ProgressCallback, start_stage
+from annotruth.models.options import AdviceKeywords
 from annotruth.models.result import Fit, is_fit
 from annotruth.models.storage import load_fit
-from annotruth.observations.options import ALL_QUESTIONS, ReadOptions
+from annotruth.observations.options import ALL_QUESTIONS, ReadOptions, names_keywords
 from annotruth.updating import fit_without_dropped
 
 
+@names_keywords(AdviceKeywords)
 def next_labels(
     data: Any,
     budget: int | None = None,
     *,
     progress: ProgressCallback | None = None,
-    **options: Any,
+    **options: Unpack[AdviceKeywords],
 ) -> Advice:
     """Return which items need labels, whom to ask and whom to drop.
 
@@ -49,6 +51,7 @@ def next_labels(
     return advise(fitted, budget)
 
 
+@names_keywords(AdviceKeywords)
 def plan_labels(
     data: Any,
     target: str,

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, Unpack
 
 from annotruth.bindings import bound, bound_for
 from annotruth.errors import InputError, check_path, shown
 from annotruth.fitting import fit
 from annotruth.models.em import ProgressCallback
 from annotruth.models.result import QUESTIONS_MANIFEST, Fit
-from annotruth.observations.options import ReadOptions
+from annotruth.observations.options import ReadKeywords, ReadOptions, names_keywords
 
 if TYPE_CHECKING:
     from annotruth.questions.result import QuestionFits
@@ -20,6 +20,7 @@ __all__ = ["evaluate", "fit", "load", "update"]
 D = TypeVar("D", bound=Any)
 
 
+@names_keywords(ReadKeywords)
 def update(
     fit: Fit[D] | str | Path,
     data: Any,
@@ -28,7 +29,7 @@ def update(
     refit: bool = False,
     progress: ProgressCallback | None = None,
     read: ReadOptions | None = None,
-    **options: Any,
+    **options: Unpack[ReadKeywords],
 ) -> Fit[D]:
     """Add labels to a fit and fit all of them: the result is that of `fit` with all labels.
 

@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, overload
+from typing import TYPE_CHECKING, Any, Literal, Unpack, overload
 
 from annotruth.analyses import OPTIONS, check_analyses, fit_with_analysis
 from annotruth.bindings import bound
@@ -27,7 +27,7 @@ from annotruth.models import base_fit
 from annotruth.models.base import Estimator
 from annotruth.models.base_fit import SETS
 from annotruth.models.em import Progress, ProgressCallback, start_stage
-from annotruth.models.options import OptionsBase, settings_of
+from annotruth.models.options import FitKeywords, OptionsBase, settings_of
 from annotruth.models.registry import (
     AUTO,
     DEFAULT_MODEL,
@@ -37,7 +37,12 @@ from annotruth.models.registry import (
 )
 from annotruth.models.result import Fit, is_fit
 from annotruth.observations import Labels
-from annotruth.observations.options import ALL_QUESTIONS, Campaign, ReadOptions
+from annotruth.observations.options import (
+    ALL_QUESTIONS,
+    Campaign,
+    ReadOptions,
+    names_keywords,
+)
 from annotruth.observations.scale import MANY_NUMBERS, parse_numbers
 from annotruth.observations.validate import input_warnings
 
@@ -77,7 +82,11 @@ def fit(
     model: str | Estimator | None = None,
     *,
     question: Literal["all"],
-    **options: Any,
+    gold: Any = None,
+    annotator_prior: Any = None,
+    progress: ProgressCallback | None = None,
+    read: ReadOptions | None = None,
+    **options: Unpack[FitKeywords],
 ) -> QuestionFits: ...
 @overload
 def fit(
@@ -93,9 +102,11 @@ def fit(
     machine_margin: float | None = None,
     warm_start: Fit | str | Path | None = None,
     progress: ProgressCallback | None = None,
+    question: str | None = None,
     read: ReadOptions | None = None,
-    **options: Any,
+    **options: Unpack[FitKeywords],
 ) -> Fit: ...
+@names_keywords(FitKeywords)
 def fit(
     data: Any,
     model: str | Estimator | SetModel | None = None,
@@ -109,6 +120,7 @@ def fit(
     machine_margin: float | None = None,
     warm_start: Fit | str | Path | None = None,
     progress: ProgressCallback | None = None,
+    question: str | None = None,
     read: ReadOptions | None = None,
     **options: Any,
 ) -> Fit | QuestionFits:
@@ -127,7 +139,8 @@ def fit(
         one it is that of ``warm_start``, else robust-gpm, or gpm where there is no room for its
         tables, which the summary then says first.
     gold
-        Known truths of some items: a path, a frame of ``item, label``, a mapping or a Series.
+        Known truths of some items: a path, a frame of ``item, label``, a mapping, a Series or a list of
+        (item, label) tuples.
     annotator_prior
         What is known about some annotators from earlier work (for robust-gpm): a path or a frame
         of ``annotator, reliability`` and more, such as a fit's annotators, or a mapping.
@@ -155,6 +168,8 @@ def fit(
         labels on its scale, and adds to its past fits (`Fit.past_fits`). Estimates start anew.
     progress
         Called after every iteration.
+    question
+        The question to take, where there are labels for several; "all" fits every question.
     read
         How to read the labels, unless given by keywords.
     **options
@@ -172,6 +187,8 @@ def fit(
     QuestionFits
         With ``question="all"``: the fit of every question.
     """
+    if question is not None:
+        options["question"] = question
     read, options = ReadOptions.split(read, options)
     if is_fit(data):
         read.refuse_options_of_data("labels")

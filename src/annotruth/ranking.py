@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Unpack
 
 from annotruth.analyses import analysis_again
 from annotruth.analyses.advice.pairs.advice import PairAdvice, advise_pairs, check_pair_budget
@@ -19,7 +19,7 @@ from annotruth.io.drop_list import dropped_ids, leave_out_again
 from annotruth.io.readers import load_comparisons, reading_stage
 from annotruth.io.sources import file_named_in_errors
 from annotruth.models.em import ProgressCallback, start_stage
-from annotruth.models.options import settings_of
+from annotruth.models.options import RankKeywords, settings_of
 from annotruth.models.pairs.base import PairEstimator
 from annotruth.models.pairs.beside import BESIDE, beside_results, both_bad_results, check_numbers
 from annotruth.models.pairs.boards import BOARDS, check_by, make_boards
@@ -30,7 +30,12 @@ from annotruth.models.result import RankFit, is_fit
 from annotruth.models.storage import load_fit
 from annotruth.observations import Comparisons
 from annotruth.observations.append import append_comparisons
-from annotruth.observations.options import Campaign, ReadOptions
+from annotruth.observations.options import (
+    Campaign,
+    ReadKeywords,
+    ReadOptions,
+    names_keywords,
+)
 from annotruth.observations.pairs.columns import OF_BOTH_SIDES
 from annotruth.observations.pairs.table import BOTH_BAD
 from annotruth.selection.choose import Choice, choose_among
@@ -39,6 +44,7 @@ from annotruth.updating import UpdatedFit
 _LOGGER = logging.getLogger(__name__)
 
 
+@names_keywords(RankKeywords)
 def rank(
     data: Any,
     model: str | PairEstimator | None = None,
@@ -49,7 +55,7 @@ def rank(
     beside: str | None = None,
     progress: ProgressCallback | None = None,
     read: ReadOptions | None = None,
-    **options: Any,
+    **options: Unpack[RankKeywords],
 ) -> RankFit:
     """Fit a model to pair comparisons: scores and ranks of items, reliability of annotators.
 
@@ -90,8 +96,8 @@ def rank(
     >>> at.rank(votes, "bradley-terry").item_table()["item"].to_pylist()
     ['a', 'b', 'c']
     """
-    read, options = ReadOptions.split(read, options)
-    estimator = make_pair_estimator(DEFAULT_PAIR_MODEL if model is None else model, options)
+    read, own = ReadOptions.split(read, options)
+    estimator = make_pair_estimator(DEFAULT_PAIR_MODEL if model is None else model, own)
     if machines or machine_margin is not None:
         given = {"machines": machines, "machine_margin": machine_margin}
         check_machines(given, estimator, PairGPM, get_engine(estimator.engine), ())
@@ -211,6 +217,7 @@ def update_ranking(
     return UpdatedFit(replace(keep.analysed(after), campaign=campaign), appended.n_repeated)
 
 
+@names_keywords(ReadKeywords)
 def compare_rankings(
     data: Any,
     models: Sequence[str] | None = None,
@@ -219,7 +226,7 @@ def compare_rankings(
     seed: int = 0,
     progress: ProgressCallback | None = None,
     read: ReadOptions | None = None,
-    **options: Any,
+    **options: Unpack[ReadKeywords],
 ) -> Choice:
     """Compare models of pair comparisons by how well they predict held-out comparisons.
 
@@ -259,6 +266,7 @@ def _load(data: Any, read: ReadOptions) -> Comparisons:
     return load_comparisons(comparisons, read)
 
 
+@names_keywords(RankKeywords)
 def next_comparisons(
     data: Any,
     budget: int | None = None,
@@ -266,7 +274,7 @@ def next_comparisons(
     model: str | PairEstimator | None = None,
     progress: ProgressCallback | None = None,
     read: ReadOptions | None = None,
-    **options: Any,
+    **options: Unpack[RankKeywords],
 ) -> PairAdvice:
     """Return which pairs of items to compare next, whom to ask and whom to drop.
 
@@ -299,6 +307,7 @@ def next_comparisons(
     return advise_pairs(fitted, budget)
 
 
+@names_keywords(RankKeywords)
 def plan_comparisons(
     data: Any,
     target: str,
@@ -343,7 +352,7 @@ def _fit_or_load(
     model: str | PairEstimator | None,
     progress: ProgressCallback | None,
     read: ReadOptions | None,
-    options: dict[str, Any],
+    options: Mapping[str, Any],
 ) -> RankFit:
     """Return the fit that is given or saved in a folder, or fit the comparisons."""
     if not is_fit(data):

@@ -107,9 +107,9 @@ def test_set_knows_the_arguments_of_all_functions_that_fit():
         each.name
         for function in functions
         for each in inspect.signature(function).parameters.values()
-        if each.kind is not inspect.Parameter.VAR_KEYWORD
+        if each.default is not ... and each.kind is not inspect.Parameter.VAR_KEYWORD
     }
-    assert names - {"seed"} == FUNCTION_ARGUMENTS | OPTIONS  # models have seeds too
+    assert names - {"seed", "question"} == FUNCTION_ARGUMENTS | OPTIONS  # models have seeds too
 
 
 def test_auto_reports_the_model_and_the_reason(run, crowd, tmp_path):

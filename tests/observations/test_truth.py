@@ -94,7 +94,7 @@ def test_ids_of_different_types_match_as_text(ids, gold):
         (pd.DataFrame({"item": [7], "label": [1], "truth": [1]}), "'label' and 'truth' could both"),
         ({7: [1]}, "column 'label' holds values of type list"),
         (pd.Series([1], index=pd.MultiIndex.from_tuples([(7, 8)])), "column 'item' holds"),
-        ([(7, 1)], r"row 1 is \(7, 1\)"),
+        ([(7,)], r"row 1 is \(7,\)"),
         (5, "cannot read labels from int"),
     ],
 )
@@ -152,3 +152,11 @@ def test_codes_are_negative_where_a_truth_is_not_a_category(labels):
     truth = match_truth({7: 1, 8: 2.5, 9: 9}, labels, role="truth")
     assert truth.codes().tolist() == [0, -1, -1]
     assert truth.item.tolist() == [0, 1, 2]
+
+
+@pytest.mark.parametrize("gold", [{"a": 2}, [("a", 2)], (["a", 2],), [{"item": "a", "label": 2}]])
+def test_known_truths_are_a_mapping_pairs_or_dicts(gold):
+    labels = Labels.of([("a", "x", 1), ("a", "y", 1), ("b", "x", 2)])
+    assert labels.with_gold(gold).known.tolist() == [1, -1]
+    with pytest.raises(InputError, match=r"row 1 is \('a', 2, 3\): each must be \(item, label\)"):
+        labels.with_gold([("a", 2, 3)])

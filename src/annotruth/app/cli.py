@@ -20,6 +20,7 @@ from annotruth.app import console
 from annotruth.app.commands.agreement import agreement
 from annotruth.app.commands.compare import compare
 from annotruth.app.commands.fit import fit
+from annotruth.app.commands.mcp import mcp
 from annotruth.app.commands.next import next_, plan
 from annotruth.app.commands.open import open_
 from annotruth.app.commands.rank import rank
@@ -64,6 +65,7 @@ _COMMANDS: dict[str, tuple[Callable[..., None], ...]] = {
     "Recover what is right": (open_, fit, rank, update, report, compare, agreement),
     "Decide what to label next": (next_, plan),
     "Try it without data": (demo, simulate, reproduce),
+    "Serve people and programs": (mcp,),
 }
 
 
@@ -189,7 +191,7 @@ for _group, _commands in SERVE_COMMANDS.items():
         _add_command(_under, _command, _command.__name__.removeprefix(f"{_group}_").rstrip("_"))
     if _group:
         _service.add_typer(_under, name=_group)
-app.add_typer(_service, name="serve", rich_help_panel="Watch labels as they arrive")
+app.add_typer(_service, name="serve", rich_help_panel="Serve people and programs")
 
 
 def _show_version(requested: bool) -> None:

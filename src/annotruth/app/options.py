@@ -165,6 +165,8 @@ storage URL: A folder that all of Spark's machines can reach.
 database URL: sqlite:///FILE, or postgresql://USER:PASSWORD@HOST/NAME, which is better given as
     ANNOTRUTH_SERVE_DATABASE in the environment: other users of the machine do not see it. | a
     SQLite file in the data folder
+root DIR: Folder whose files the tools read; nothing outside of it is read or written. | the current
+    folder
 folder --data-dir DIR: Folder of the service's files: snapshots and the database. | annotruth-data
 host HOST: Address to listen on; 0.0.0.0 for all, behind a proxy with TLS. | 127.0.0.1
 port PORT: Port to listen on; 0 for any free one. | 8377

@@ -9,7 +9,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 import pyarrow as pa
@@ -36,7 +36,12 @@ from annotruth.observations.frames import (
     from_arrow,
     records_to_arrow,
 )
-from annotruth.observations.options import ALL_QUESTIONS, ReadOptions
+from annotruth.observations.options import (
+    ALL_QUESTIONS,
+    ReadKeywords,
+    ReadOptions,
+    names_keywords,
+)
 from annotruth.observations.questions import (
     QUESTION,
     QuestionsFoundError,
@@ -107,7 +112,10 @@ class OpenedFile:
         return {**entries, **lists, "columns": self.column_table().to_pylist()}
 
 
-def open_labels(path: LabelFile, read: ReadOptions | None = None, **options: Any) -> OpenedFile:
+@names_keywords(ReadKeywords)
+def open_labels(
+    path: LabelFile, read: ReadOptions | None = None, **options: Unpack[ReadKeywords]
+) -> OpenedFile:
     r"""Return what a file of labels or comparisons seems to hold, and the command that fits it.
 
     Parameters

@@ -8,7 +8,7 @@ from contextlib import nullcontext
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
 from annotruth.errors import InputError, hide_credentials, is_database_url, is_url, option
 from annotruth.io.batches import read_batches, read_start
@@ -31,7 +31,7 @@ from annotruth.observations import Comparisons, Labels
 from annotruth.observations.candidates import CANDIDATE_ROWS
 from annotruth.observations.disk import Disk, parse_size
 from annotruth.observations.frames import ColumnsNotFoundError
-from annotruth.observations.options import ReadOptions
+from annotruth.observations.options import ReadKeywords, ReadOptions, names_keywords
 
 
 def is_source(data: Any) -> bool:
@@ -47,8 +47,11 @@ def reading_stage(data: Any) -> str:
     return f"reading {len(data):,} sources" if is_source(data) else "reading labels"
 
 
+@names_keywords(ReadKeywords)
 def read_labels(
-    path: LabelFile | Sequence[LabelFile], read: ReadOptions | None = None, **options: Any
+    path: LabelFile | Sequence[LabelFile],
+    read: ReadOptions | None = None,
+    **options: Unpack[ReadKeywords],
 ) -> Labels:
     """Read labels from a file, or from several of one kind.
 
@@ -73,8 +76,11 @@ def read_labels(
     return labels
 
 
+@names_keywords(ReadKeywords)
 def read_comparisons(
-    path: LabelFile | Sequence[LabelFile], read: ReadOptions | None = None, **options: Any
+    path: LabelFile | Sequence[LabelFile],
+    read: ReadOptions | None = None,
+    **options: Unpack[ReadKeywords],
 ) -> Comparisons:
     """Read pair comparisons from a file, or from several of one kind.
 

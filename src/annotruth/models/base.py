@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Mapping
-from contextlib import closing, nullcontext, suppress
+from contextlib import closing, nullcontext
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Self, TypeVar
-
-import numpy as np
-from numpy.typing import ArrayLike
 
 from annotruth.engines import (
     AUTO,
@@ -37,8 +34,8 @@ from annotruth.models.fits.make_fit import (
     make_fit,
     of_distributions,
 )
-from annotruth.models.options import OptionsBase
-from annotruth.models.registry import Capabilities, check_distributed, check_supported
+from annotruth.models.prediction import RowPredictor
+from annotruth.models.registry import check_distributed, check_supported
 from annotruth.models.result import Fit
 from annotruth.observations import DuplicatePolicy, Labels, LabelSummary
 from annotruth.observations.append import append_labels
@@ -50,11 +47,9 @@ if TYPE_CHECKING:
 P = TypeVar("P")
 S = TypeVar("S", bound=Steps[Any])
 
-_TWO_LISTS = "predict_proba expects as many item codes as annotator codes, in two lists"
-
 
 @dataclass(kw_only=True)
-class Estimator(OptionsBase, ABC):
+class Estimator(RowPredictor):
     """Base of all models, with the interface of scikit-learn.
 
     Options are keyword-only fields. ``fit`` does not change them, and stores the results in
@@ -64,9 +59,6 @@ class Estimator(OptionsBase, ABC):
     In all models an item's label is its most probable category, and an exact tie goes to the category
     that comes first on the scale. A known truth fixes the distribution, or the score, of its item.
     """
-
-    capabilities: ClassVar[Capabilities] = Capabilities()
-    """What the model can do beyond fitting labels in memory."""
 
     parameter_axes: ClassVar[Mapping[str, str] | None] = None
     """The axes of each of the fit's ``parameters``, if labels are fitted in canonical order.
@@ -78,6 +70,7 @@ class Estimator(OptionsBase, ABC):
     def fit(
         self,
         data: Any,
+        y: object = None,
         *,
         gold: Any = None,
         annotator_prior: Any = None,
@@ -90,8 +83,11 @@ class Estimator(OptionsBase, ABC):
         data
             Labels, a pandas, polars, pyarrow or Spark frame with item, annotator and label
             columns, or a list of (item, annotator, label) tuples.
+        y
+            Not used: scikit-learn passes it. Known truths are ``gold``.
         gold
-            Known truths of some items: a frame of ``item, label``, a mapping or a Series.
+            Known truths of some items: a frame of ``item, label``, a mapping, a Series or a list of
+            (item, label) tuples.
         annotator_prior
             What is known about some annotators: their table from an earlier fit, or a mapping of
             annotator to reliability.
@@ -155,6 +151,7 @@ class Estimator(OptionsBase, ABC):
     def partial_fit(
         self,
         data: Any,
+        y: object = None,
         *,
         gold: Any = None,
         duplicates: DuplicatePolicy = "refuse",
@@ -168,6 +165,8 @@ class Estimator(OptionsBase, ABC):
         ----------
         data
             As for `fit`; items and annotators may be new, categories may not.
+        y
+            Not used: scikit-learn passes it.
         gold
             Known truths, of new or old items.
         duplicates
@@ -189,35 +188,6 @@ class Estimator(OptionsBase, ABC):
     @abstractmethod
     def _fit(self, labels: Labels, progress: ProgressCallback | None) -> Fit:
         """Fit checked labels."""
-
-    def predict_proba(self, item: ArrayLike, annotator: ArrayLike) -> Floats:
-        """Return the probability of each category if the annotator labelled the item.
-
-        Parameters
-        ----------
-        item, annotator
-            Codes: indices into ``result_.data.items`` and ``result_.data.annotators``, one of each
-            per label to predict.
-
-        Returns
-        -------
-        ndarray
-            One row per label to predict, one column per category; rows sum to 1. To measure how
-            well a model predicts, use labels that it was not fitted to, as `annotruth.held_out`
-            does.
-        """
-        data = self._local_result().data
-        items = _checked_codes(item, data.n_items, "item")
-        annotators = _checked_codes(annotator, data.n_annotators, "annotator")
-        if items.shape != annotators.shape:
-            raise InputError(_TWO_LISTS)
-        if not len(items):
-            return np.empty((0, data.n_categories))
-        return self._predict_proba(items, annotators)
-
-    @abstractmethod
-    def _predict_proba(self, item: Codes, annotator: Codes) -> Floats:
-        """Return the probability of each category, from checked codes."""
 
     def latent_classes(self) -> LatentClasses | None:
         """Return the fitted model's latent classes for `annotruth.analyses.advice`; None if it has none."""
@@ -253,22 +223,6 @@ class Estimator(OptionsBase, ABC):
                 "this fit is distributed: use the tables of result_, which are frames of its engine"
             )
         return fit
-
-
-def _checked_codes(codes: ArrayLike, n: int, role: str) -> Codes:
-    """Return a list of codes as an array; raise if they are not whole numbers from 0 to n - 1."""
-    given = np.asarray(codes)
-    if given.ndim != 1:
-        raise InputError(_TWO_LISTS)
-    whole = np.full(len(given), -1)
-    with suppress(TypeError, ValueError, OverflowError), np.errstate(invalid="ignore"):
-        whole = given.astype(np.int64)
-    if not ((whole == given) & (whole >= 0) & (whole < n)).all():
-        raise InputError(
-            f"predict_proba expects {role} codes from 0 to {n - 1:,}: places in "
-            f"result_.data.{role}s, not ids"
-        )
-    return whole
 
 
 @dataclass(kw_only=True)

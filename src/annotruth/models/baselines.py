@@ -93,7 +93,7 @@ class MeanScore(Estimator):
     """
 
     name: ClassVar[str] = "mean"
-    capabilities: ClassVar[Capabilities] = Capabilities(ordinal_only=True)
+    capabilities: ClassVar[Capabilities] = Capabilities(ordinal_only=True, gives_labels=False)
 
     def _fit(self, labels: Labels, progress: ProgressCallback | None) -> Fit:
         from scipy.special import stdtrit
@@ -144,7 +144,7 @@ class MedianScore(Estimator):
     """
 
     name: ClassVar[str] = "median"
-    capabilities: ClassVar[Capabilities] = Capabilities(ordinal_only=True)
+    capabilities: ClassVar[Capabilities] = Capabilities(ordinal_only=True, gives_labels=False)
 
     def _fit(self, labels: Labels, progress: ProgressCallback | None) -> Fit:
         values = _values(labels, self.name)[labels.cell_category]

@@ -5,12 +5,15 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass, fields
-from typing import Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from annotruth.engines import AUTO, ENGINES
 from annotruth.errors import InputError, did_you_mean
-from annotruth.observations.options import ReadOptions
+from annotruth.observations.options import ReadKeywords, ReadKeywordsOfOne, ReadOptions
 from annotruth.observations.validate import check_option
+
+if TYPE_CHECKING:
+    from annotruth.engines import Engine
 
 
 @dataclass(kw_only=True)
@@ -59,6 +62,55 @@ class OptionsBase:
                     f"{cls.name} has no option {name!r}: it has {has}"
                     f"{did_you_mean(name, [*known, *ReadOptions.names()])}"
                 )
+
+
+class FitKeywords(ReadKeywordsOfOne, total=False):
+    """Keywords of `annotruth.fit`: how to read labels, and the options of models."""
+
+    tol: float
+    max_iter: int
+    acceleration: bool
+    engine: str | Engine
+    truth: str
+    behavior: str
+    n_init: int
+    seed: int
+    alpha: float
+    beta: float
+    prior: float
+    spam_prior: float
+    diagonal: float
+    off_diagonal: float
+    n_subtypes: int
+    subtype_prior: float
+    pseudo_labels: float
+    strength: float
+    expertise_shape: float
+    difficulty_shape: float
+    ambiguity: Any
+    n_types: int | None
+
+
+class AdviceKeywords(FitKeywords, total=False):
+    """Keywords of advice on labels: those of `annotruth.fit` that it takes."""
+
+    model: Any
+    gold: Any
+    annotator_prior: Any
+    read: Any
+    question: str | None
+
+
+class RankKeywords(ReadKeywords, total=False):
+    """Keywords of `annotruth.rank`: how to read comparisons, and the options of models."""
+
+    tol: float
+    max_iter: int
+    engine: str | Engine
+    seed: int
+    regularization: float
+    reliability_prior_a: float
+    reliability_prior_b: float
 
 
 def settings_of(fit: Any) -> dict[str, Any]:

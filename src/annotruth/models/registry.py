@@ -122,6 +122,7 @@ class Capabilities:
     # whether it fits labels on other machines: it uses nothing but a `LabelSummary` and passes
     distributed: bool = False
     ordinal_only: bool = False  # whether its results need categories that have an order
+    gives_labels: bool = True  # whether items get labels; else scores only
     needs: tuple[str, ...] = ()  # of `EngineCapabilities`, without which it is not fitted
 
 

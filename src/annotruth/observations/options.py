@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import inspect
 import math
 from collections.abc import Callable, Mapping, Sequence, Sized
 from contextlib import suppress
 from dataclasses import dataclass, field, fields, replace
-from typing import Any, TypeVar, get_args
+from typing import Any, TypedDict, TypeVar, get_args
 
 import pyarrow as pa
 
@@ -17,6 +18,7 @@ from annotruth.observations.layout import DuplicatePolicy
 from annotruth.observations.scale import Bins, ScaleKind
 
 A = TypeVar("A")
+Function = TypeVar("Function", bound=Callable[..., Any])
 
 ALL_QUESTIONS = "all"
 """The value of ``question`` for every question of a file."""
@@ -239,6 +241,55 @@ class ReadOptions:
 
 
 _OF_FITTING = ("model", "gold", "annotator_prior", "drop")  # all others are options of the model
+
+
+class ReadKeywordsOfOne(TypedDict, total=False):
+    """The fields of `ReadOptions` but ``question``, as keywords of functions, for type checkers."""
+
+    columns: Mapping[str, str] | None
+    scale: ScaleKind
+    categories: Sequence[Any] | None
+    duplicates: DuplicatePolicy
+    bins: Bins | None
+    covariates: Sequence[str]
+    content: Sequence[str]
+    sets: bool
+    separator: str | None
+    input_format: str | None
+    query: str | None
+    memory: str | int | None
+    max_size: str | int | None
+    drop: Any
+    further: Sequence[str]
+    outcomes: Mapping[str, str] | None
+
+
+class ReadKeywords(ReadKeywordsOfOne, total=False):
+    """The fields of `ReadOptions` as keywords of functions, for type checkers."""
+
+    question: str | None
+
+
+def names_keywords(keywords: type) -> Callable[[Function], Function]:
+    """Return a decorator that lists the keywords of ``**options`` in a function's signature.
+
+    Notebooks and `inspect.signature` then show and complete them; ``...`` stands for their defaults.
+    """
+    kind = inspect.Parameter.KEYWORD_ONLY
+
+    def decorate(function: Function) -> Function:
+        signature = inspect.signature(function)
+        *own, _ = signature.parameters.values()
+        further = [
+            inspect.Parameter(name, kind, default=..., annotation=annotation.__forward_arg__)
+            for name, annotation in inspect.get_annotations(keywords).items()
+            if name not in signature.parameters
+        ]
+        signature = signature.replace(parameters=[*own, *further])
+        function.__signature__ = signature  # type: ignore[attr-defined]
+        return function
+
+    return decorate
 
 
 @dataclass(frozen=True, kw_only=True)

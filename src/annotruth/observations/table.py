@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Unpack
 
 import numpy as np
 import pyarrow as pa
@@ -17,7 +17,7 @@ from annotruth.observations.arrays import LabelArrays
 from annotruth.observations.encode import match_ids
 from annotruth.observations.frames import as_arrow, default_frame
 from annotruth.observations.layout import CanonicalOrder, RowCodes, arrange, canonical_orders
-from annotruth.observations.options import ReadOptions
+from annotruth.observations.options import ReadKeywords, ReadOptions, names_keywords
 from annotruth.observations.scale import Scale
 from annotruth.observations.sets import match_known_sets, with_sets
 from annotruth.observations.truth import (
@@ -65,7 +65,10 @@ class Labels(LabelArrays):
     """
 
     @classmethod
-    def of(cls, data: Any, read: ReadOptions | None = None, **options: Any) -> Labels:
+    @names_keywords(ReadKeywords)
+    def of(
+        cls, data: Any, read: ReadOptions | None = None, **options: Unpack[ReadKeywords]
+    ) -> Labels:
         """Return the labels in a frame, an array, or plain Python data.
 
         Parameters

@@ -27,6 +27,7 @@ from annotruth.observations.frames import (
     find_columns,
     make_column,
     to_arrow,
+    tuples_to_arrow,
 )
 from annotruth.observations.scale import Scale, parse_numbers
 
@@ -35,7 +36,9 @@ _COUNTED_AS = {"gold": "gold truths", "classifier": "predictions of the classifi
 
 
 def small_table(data: Any, names: tuple[str, str], choose: ChooseColumns | None = None) -> pa.Table:
-    """Return a frame as a table; a mapping or a pandas Series as a table of two columns."""
+    """Return a frame as a table; a mapping, a pandas Series or a list of pairs with two columns."""
+    if isinstance(data, list | tuple) and data and not isinstance(data[0], Mapping):
+        return tuples_to_arrow(data, names)
     if isinstance(data, Mapping):
         pairs = list(data), list(data.values())
     else:
@@ -171,8 +174,8 @@ def truth_table(data: Any, columns: Mapping[str, str] | None = None) -> pa.Table
 def read_truths(data: Any, *, role: str, columns: Mapping[str, str] | None = None) -> TruthTable:
     """Return known truths; none of them may be empty.
 
-    ``data`` is a frame with an item and a label column, a mapping of item to label, or a
-    pandas Series of labels by item.
+    ``data`` is a frame with an item and a label column, a mapping of item to label, a pandas Series of
+    labels by item, or a list of (item, label).
     """
     table = truth_table(data, columns)
     names = find_columns(table.column_names, TRUTH_ROLES, columns)

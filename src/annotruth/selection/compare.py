@@ -11,7 +11,7 @@ from itertools import combinations
 from pathlib import Path
 from time import perf_counter
 from types import MappingProxyType
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 import pyarrow as pa
@@ -29,7 +29,7 @@ from annotruth.models.result import Fit, is_fit
 from annotruth.models.storage import load
 from annotruth.observations import Labels
 from annotruth.observations.frames import as_arrow, from_arrow
-from annotruth.observations.options import ReadOptions
+from annotruth.observations.options import ReadKeywords, ReadOptions, names_keywords
 from annotruth.observations.truth import match_truth
 from annotruth.selection.choose import (
     Choice,
@@ -245,6 +245,7 @@ def _column(values: Sequence[Any], kind: pa.DataType) -> pa.Array:
     return pc.if_else(as_arrow(is_null), pa.nulls(len(values), kind), filled)
 
 
+@names_keywords(ReadKeywords)
 def compare(
     data: Any,
     models: Sequence[str] | None = None,
@@ -255,7 +256,7 @@ def compare(
     seed: int = 0,
     progress: ProgressCallback | None = None,
     read: ReadOptions | None = None,
-    **options: Any,
+    **options: Unpack[ReadKeywords],
 ) -> Comparison:
     """Fit several models to the same labels and compare them.
 

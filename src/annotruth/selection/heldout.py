@@ -19,6 +19,7 @@ from annotruth.kernels.arrays import Codes, Floats
 from annotruth.models.base import Estimator
 from annotruth.models.em import Progress, ProgressCallback, start_stage
 from annotruth.models.pairs.base import PairEstimator
+from annotruth.models.prediction import floored_log
 from annotruth.models.registry import get_model
 from annotruth.observations import Comparisons, Labels
 from annotruth.observations.encode import id_ranks
@@ -27,9 +28,6 @@ from annotruth.observations.validate import check_seed
 if TYPE_CHECKING:
     from typing_extensions import TypeIs
 
-
-FLOOR = 0.01
-"""Weight of the uniform distribution in every prediction, which bounds the loss of one label."""
 
 _MAX_PREDICTIONS = 2**20  # numbers in one array of predictions
 
@@ -292,7 +290,7 @@ def score_folds(
         held_out_rows = np.flatnonzero(fold == current)
         for rows in np.split(held_out_rows, range(n_rows, len(held_out_rows), n_rows)):
             p = task.predict(model, rows)[np.arange(len(rows)), task.outcome[rows]]
-            log_p[rows] = np.log((1.0 - FLOOR) * p + FLOOR / task.n_outcomes)
+            log_p[rows] = floored_log(p, task.n_outcomes)
     scored = fold >= 0
     return HeldOut(
         model=model.name,

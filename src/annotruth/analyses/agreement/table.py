@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Unpack
 
 import numpy as np
 import pyarrow as pa
@@ -24,7 +24,7 @@ from annotruth.models.result import Fit, is_fit
 from annotruth.models.storage import load
 from annotruth.observations import Labels
 from annotruth.observations.frames import from_arrow
-from annotruth.observations.options import ReadOptions
+from annotruth.observations.options import ReadKeywords, ReadOptions, names_keywords
 from annotruth.observations.scale import parse_numbers
 
 _MAX_CATEGORIES = 256
@@ -98,8 +98,13 @@ class AgreementTable:
         }
 
 
+@names_keywords(ReadKeywords)
 def agreement(
-    labels: Any, *, same_people: bool = False, read: ReadOptions | None = None, **options: Any
+    labels: Any,
+    *,
+    same_people: bool = False,
+    read: ReadOptions | None = None,
+    **options: Unpack[ReadKeywords],
 ) -> AgreementTable:
     """Return how far annotators agree: coefficients with 95% intervals over items and people.
 

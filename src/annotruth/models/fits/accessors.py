@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from annotruth.models.distribution import Distribution
     from annotruth.models.fits.notes import Note
     from annotruth.models.result import Fit
+    from annotruth.report.explain import Explanation
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -92,6 +93,28 @@ class FitTables:
     def answers(self) -> Any:
         """Return one row per set of labels, in the order of the input: item, annotator, labels, p_serious."""
         return self._frame("answers")
+
+    def item(self, item: Any) -> Explanation:
+        """Return what the fit says of one item, and why: label, distribution, who said what.
+
+        Parameters
+        ----------
+        item
+            Its id; one of another item is refused, and a similar id named.
+        """
+        found: Explanation = bound_for(self.kind, "item")(self, item)
+        return found
+
+    def annotator(self, annotator: Any) -> Explanation:
+        """Return what the fit says of one annotator, and why: verdict, reason, what they gave.
+
+        Parameters
+        ----------
+        annotator
+            Their id; one of another annotator is refused, and a similar id named.
+        """
+        found: Explanation = bound_for(self.kind, "annotator")(self, annotator)
+        return found
 
     def keep(self) -> Any:
         """Return one row per annotator: annotator, verdict, reason; of labels also ask.

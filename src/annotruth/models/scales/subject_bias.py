@@ -252,7 +252,7 @@ class SubjectBias(IterativeEstimator[SubjectBiasSteps]):
     """
 
     name: ClassVar[str] = "subject-bias"
-    capabilities: ClassVar[Capabilities] = Capabilities(ordinal_only=True)
+    capabilities: ClassVar[Capabilities] = Capabilities(ordinal_only=True, gives_labels=False)
     parameter_axes: ClassVar[Mapping[str, str] | None] = {}
 
     ambiguity: str | Mapping[Any, Any] | pd.Series[Any] = "item"

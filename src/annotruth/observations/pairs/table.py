@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Unpack
 
 import numpy as np
 import pyarrow as pa
@@ -18,7 +18,7 @@ from annotruth.observations import validate
 from annotruth.observations.arrays import LocalObservations
 from annotruth.observations.encode import concat_columns, decode_table
 from annotruth.observations.frames import as_arrow, default_frame
-from annotruth.observations.options import ReadOptions
+from annotruth.observations.options import ReadKeywords, ReadOptions, names_keywords
 
 LEFT, RIGHT, TIE = 0, 1, 2
 """The codes of the outcomes."""
@@ -97,7 +97,10 @@ class Comparisons(LocalObservations):
     noun: ClassVar[str] = "comparison"
 
     @classmethod
-    def of(cls, data: Any, read: ReadOptions | None = None, **options: Any) -> Comparisons:
+    @names_keywords(ReadKeywords)
+    def of(
+        cls, data: Any, read: ReadOptions | None = None, **options: Unpack[ReadKeywords]
+    ) -> Comparisons:
         """Return the comparisons in a frame or plain Python data.
 
         ``data`` is a pandas, polars or pyarrow frame, one row per comparison (left, right, annotator,
