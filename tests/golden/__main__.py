@@ -30,6 +30,8 @@ from pathlib import Path
 
 from tests.golden.inputs import CROWDS, make_files
 
+os.environ.setdefault("ANNOTRUTH_PROGRESS_SECONDS", "inf")  # slow machines print more lines
+
 HERE = Path(__file__).resolve().parent
 OUT = "--out out --save saved --report report.html --keep keep.csv"
 TOLERANCE = 1e-9

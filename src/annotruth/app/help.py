@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import textwrap
 from collections.abc import Sequence
 from itertools import groupby
 from operator import attrgetter
@@ -48,10 +47,7 @@ def front_page(group: Any, context: Any) -> str:
     for title, some in groupby(commands, key=attrgetter("rich_help_panel")):
         lines.append(title)
         lines += [f"  {each.name:<11}{_first_sentence(each.help)}" for each in some]
-    flags = ", ".join(each.opts[-1] for each in group.get_params(context))
-    more = textwrap.fill(
-        f"annotruth COMMAND --help explains one. Options: {flags}", _WIDTH, break_on_hyphens=False
-    )
+    more = "annotruth COMMAND --help explains one. Options: --version, --verbose"
     return "\n".join([*lines, "", more])
 
 

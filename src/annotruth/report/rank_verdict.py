@@ -177,9 +177,9 @@ def rank_verdict_section(fit: RankFit, arguments: str) -> Section:
 
 def first_lines_of_ranking(fit: RankFit, arguments: str, _truth: object = None) -> FirstLines:
     """Return the first screen in lines; ``arguments`` are those of ``annotruth next``."""
-    answers = (_leaders(fit), _people(fit))
+    blocks = (_leaders(fit), _people(fit))
     step = "" if fit.verdict == "chance" else str(next_command(arguments).text)
-    return first_lines(_QUESTION, rank_trust(fit), answers, step)
+    return first_lines(_QUESTION, rank_trust(fit), blocks, step)
 
 
 def _leaders(fit: RankFit) -> Answer:

@@ -94,11 +94,11 @@ class FirstLines(NamedTuple):
 
 
 def first_lines(
-    question: str, trust: Trust, answers: Iterable[Answer], next_: str = ""
+    question: str, trust: Trust, blocks: Iterable[Answer], next_: str = ""
 ) -> FirstLines:
     """Return a first screen whose answers begin after their questions."""
     lines = []
-    for answer in answers:
+    for answer in blocks:
         texts = [text for part in answer.lines if (text := plain_text(part))]
         lines += [f"{answer.question} {text}" for text in texts[:1]]
         lines += [f"  {text}" for text in texts[1:]]

@@ -84,14 +84,14 @@ def first_lines_of_labels(fit: Fit, arguments: str, truth: Any = None) -> FirstL
     """Return the first screen in lines; ``arguments`` are those of ``annotruth next``."""
     measured = None if truth is None else compare_with_truth(fit, truth).measured
     advice = advise(fit) if fit.data.n_labels <= _MAX_LABELS else None
-    answers = [whom_to_ask(fit, advice)]
+    blocks = [whom_to_ask(fit, advice)]
     if advice is not None and not fit.is_void:
-        answers.append(what_to_label(fit, advice))
+        blocks.append(what_to_label(fit, advice))
     step = f"annotruth report {arguments} --report report.html"
     if advice is None or advice.n_add:
         step = str(next_command(arguments).text)
     trust = trust_of(fit, advice, measured)
-    return first_lines(_QUESTION, trust, answers, "" if fit.is_void else step)
+    return first_lines(_QUESTION, trust, blocks, "" if fit.is_void else step)
 
 
 def trust_of(
