@@ -5,13 +5,13 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable, Mapping
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, TypeAlias, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, TypeAlias, get_type_hints
 
 import typer
 
 from annotruth.app import console
 from annotruth.app.commands.serve import Service
+from annotruth.app.flags import EXPANDED, Flags
 from annotruth.app.outputs import Outputs
 from annotruth.app.values import parse_bins, parse_drop, parse_list, parse_pairs
 from annotruth.io.formats import INPUT_FORMATS
@@ -23,9 +23,6 @@ if TYPE_CHECKING:
 
 Command: TypeAlias = Callable[..., None]
 """A command as it is declared: a function whose parameters are its arguments and options."""
-
-Flags: TypeAlias = Mapping[str, tuple[Any, Any]]
-"""Types and defaults of flags."""
 
 ALL_QUESTIONS = "all"
 """The value of ``--question`` for every question of LABELS."""
@@ -326,84 +323,6 @@ def _annotated(command: str, name: str, kind: Any) -> Any:
     return Annotated[kind, info]
 
 
-_TEXT, _FILE, _FLAG = (str | None, None), (Path | None, None), (bool, False)
-_TEXTS, _NUMBER = (list[str] | None, None), (float | None, None)
-
-_SHARED_READ_FLAGS: Flags = {
-    "columns": _TEXT,
-    "duplicates": (Literal["refuse", "keep", "last"], "refuse"),
-    "input_format": _TEXT,
-    "question": _TEXT,
-    "query": _TEXT,
-    "sets": _FLAG,
-    "separator": _TEXT,
-    "covariates": _TEXT,
-    "content": _TEXT,
-    "drop": _TEXT,
-    "max_size": _TEXT,
-    "outcomes": _TEXT,
-}
-
-READ_FLAGS: Flags = {
-    "scale": (Literal["auto", "nominal", "ordinal"], "auto"),
-    "categories": _TEXT,
-    "bins": _TEXT,
-    **_SHARED_READ_FLAGS,
-}
-"""The flags for reading labels."""
-
-_SHARED_OUTPUT_FLAGS: Flags = {
-    "out": _TEXT,
-    "save": _FILE,
-    "price": _NUMBER,
-    "format_": (Literal["csv", "parquet", "json"], "csv"),
-    "safe_cells": _FLAG,
-    "report": _FILE,
-    "title": _TEXT,
-    "keep": _FILE,
-    "force": _FLAG,
-}
-
-_MACHINES: Flags = {"machines": _TEXTS, "machine_margin": _NUMBER}
-
-# The flags that commands have in place of parameters such as ``read`` and ``outputs``.
-_EXPANDED: Mapping[str, Flags] = {
-    "read": READ_FLAGS,
-    "fit.read": {
-        **{name: flag for name, flag in READ_FLAGS.items() if name != "outcomes"},
-        "memory": _TEXT,
-    },
-    "update.read": _SHARED_READ_FLAGS,
-    "open_.read": dict.fromkeys(
-        ("columns", "input_format", "question", "query", "max_size"), _TEXT
-    ),
-    "rank.read": dict.fromkeys(
-        ("columns", "outcomes", "question", "query", "covariates", "drop", "max_size"), _TEXT
-    ),
-    "outputs": {
-        **_SHARED_OUTPUT_FLAGS,
-        "soft": _FILE,
-        "soft_readout": (Literal["right", "opinion"] | None, None),
-        "predictions": _FILE,
-        "label_studio": _TEXT,
-    },
-    "service": {
-        "ctx": (typer.Context, inspect.Parameter.empty),
-        "database": _TEXT,
-        "folder": _FILE,
-    },
-    "fit.analyses": {"annotators": _FILE, "by": _TEXTS, **_MACHINES},
-    "rank.analyses": _MACHINES,
-    "rank.outputs": {**_SHARED_OUTPUT_FLAGS, "preferences": _FILE},
-    "next_.outputs": {
-        **dict.fromkeys(("out", "label_studio", "assign_format"), _TEXT),
-        **dict.fromkeys(("keep", "predictions", "assign"), _FILE),
-        "price": _NUMBER,
-        "force": _FLAG,
-    },
-}
-
-
 def with_options(command: Command) -> Command:
     """Return a command as Typer takes it: all parameters by keyword, with their help."""
     # Typer resolves the types in the module of the command, where `ReadOptions` is not imported, as
@@ -415,7 +334,7 @@ def with_options(command: Command) -> Command:
         own = f"{command.__name__}.{each.name}"
         flags: Flags = {each.name: (hints[each.name], each.default)}
         if each.name in _PARSERS:
-            flags = expanded[each.name] = _EXPANDED.get(own) or _EXPANDED[each.name]
+            flags = expanded[each.name] = EXPANDED.get(own) or EXPANDED[each.name]
         for name, (kind, default) in flags.items():
             kind = _annotated(command.__name__, name, kind)
             parameters.append(

@@ -20,34 +20,25 @@ from annotruth.io.content import DATABASE_TITLE, FileContent, read_content
 from annotruth.io.databases import read_database
 from annotruth.io.formats.source import Source
 from annotruth.io.json_lines import is_json_list
-from annotruth.io.kinds import Kind, LabelKind, PairKind
+from annotruth.io.kinds import Kind, PairKind
+from annotruth.io.label_kind import LabelKind
 from annotruth.io.parse import local_copy, open_content, parse_opened
 from annotruth.io.readers import combine
 from annotruth.io.sources import LabelFile, file_errors_reported, find_files, source_name
 from annotruth.observations import Labels
 from annotruth.observations.build import LabelColumns
-from annotruth.observations.candidates import propose_columns, propose_pair_columns
-from annotruth.observations.evidence import ColumnSummary, summarize_columns
-from annotruth.observations.frames import (
-    LABEL_ROLES,
-    ColumnsNotFoundError,
-    as_arrow,
-    default_frame,
-    from_arrow,
-    records_to_arrow,
-)
-from annotruth.observations.options import (
-    ALL_QUESTIONS,
-    ReadKeywords,
-    ReadOptions,
-    names_keywords,
-)
-from annotruth.observations.questions import (
+from annotruth.observations.columns.candidates import propose_columns, propose_pair_columns
+from annotruth.observations.columns.evidence import ColumnSummary, summarize_columns
+from annotruth.observations.columns.names import LABEL_ROLES, ColumnsNotFoundError
+from annotruth.observations.columns.questions import (
     QUESTION,
     QuestionsFoundError,
     find_question_column,
     without_question_column,
 )
+from annotruth.observations.frames import as_arrow, default_frame, from_arrow, records_to_arrow
+from annotruth.observations.keywords import ReadKeywords
+from annotruth.observations.options import ALL_QUESTIONS, ReadOptions, names_keywords
 
 MAX_ROWS = 100_000
 """The first rows of a file that are looked at."""

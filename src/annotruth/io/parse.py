@@ -20,9 +20,10 @@ from annotruth.io.formats.source import Source
 from annotruth.io.json_lines import is_json_list
 from annotruth.io.kinds import Kind
 from annotruth.io.sources import LabelFile, file_errors_reported
-from annotruth.observations.candidates import CANDIDATE_ROWS
+from annotruth.observations.columns.candidates import CANDIDATE_ROWS
+from annotruth.observations.columns.names import ColumnsNotFoundError
 from annotruth.observations.encode import restore_text
-from annotruth.observations.frames import ColumnsNotFoundError, records_to_arrow
+from annotruth.observations.frames import records_to_arrow
 from annotruth.observations.options import ReadOptions
 
 

@@ -25,7 +25,7 @@ from annotruth.errors import (
     printable,
     shorten,
 )
-from annotruth.observations.frames import ColumnsNotFoundError
+from annotruth.observations.columns.names import ColumnsNotFoundError
 
 LabelFile = str | os.PathLike[str]
 """One file: its path or URL, or - for standard input."""

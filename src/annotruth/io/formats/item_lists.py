@@ -13,7 +13,7 @@ from annotruth.errors import InputError, option, shown
 from annotruth.io.formats.source import Format, Record, Source
 from annotruth.io.formats.votes import Votes, check_scalar, counted, mapping, sequence
 from annotruth.io.json_lines import is_deep
-from annotruth.observations.frames import NAMES_OF
+from annotruth.observations.columns.names import NAMES_OF
 from annotruth.observations.options import ParsedLabels
 
 _LABELS = (

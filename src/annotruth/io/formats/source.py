@@ -17,7 +17,7 @@ from annotruth.errors import InputError, listed, shown
 from annotruth.io.batches import read_columns, read_first_rows, read_header
 from annotruth.io.content import ContentKind, FileContent, check_utf8
 from annotruth.io.json_lines import check_object_size, describe_fault, is_deep
-from annotruth.observations.frames import pass_column
+from annotruth.observations.columns.names import pass_column
 from annotruth.observations.options import ParsedLabels, ReadOptions
 from annotruth.observations.pairs.build import ParsedComparisons
 

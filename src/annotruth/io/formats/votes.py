@@ -14,10 +14,11 @@ import pyarrow as pa
 from annotruth import errors
 from annotruth.errors import InputError, listed, option, shown
 from annotruth.io.formats.source import Record, Source
-from annotruth.observations.candidates import describe_others, label_candidates
-from annotruth.observations.frames import TIME_ROLES, ColumnsNotFoundError, make_column
+from annotruth.observations.columns.candidates import describe_others, label_candidates
+from annotruth.observations.columns.names import TIME_ROLES, ColumnsNotFoundError
+from annotruth.observations.columns.questions import QuestionsFoundError
+from annotruth.observations.frames import make_column
 from annotruth.observations.options import ALL_QUESTIONS, ParsedLabels
-from annotruth.observations.questions import QuestionsFoundError
 
 JOINED = " + "
 """What is between several choices in one category (`category_of`)."""

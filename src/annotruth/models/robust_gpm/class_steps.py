@@ -19,6 +19,7 @@ from annotruth.models.latent_classes import (
     normalise_log_weights,
     one_coin_confusion,
 )
+from annotruth.models.result import Fit
 from annotruth.models.robust_gpm.states import StrategySteps, TrueClasses, weighted_confusion
 from annotruth.models.robust_gpm.strategies import (
     MIN_PROBABILITY,
@@ -276,3 +277,8 @@ class ClassSteps(StrategySteps):
     def acceleration(self) -> Squarem[ClassParameters]:
         """Raise: few steps are needed, and none is extrapolated."""
         raise NotImplementedError
+
+
+def is_class_fit(fit: Fit) -> bool:
+    """Whether every item has one right label in a fit of RobustGPM."""
+    return "state_prior" in fit.parameters

@@ -18,12 +18,8 @@ from annotruth.models.registry import Capabilities
 from annotruth.models.result import Fit
 from annotruth.models.robust_gpm import readouts
 from annotruth.models.robust_gpm.class_model import RightLabelModel
-from annotruth.models.robust_gpm.class_results import (
-    class_latent_classes,
-    class_log_odds,
-    is_class_fit,
-)
-from annotruth.models.robust_gpm.class_steps import ClassSteps
+from annotruth.models.robust_gpm.class_results import class_latent_classes, class_log_odds
+from annotruth.models.robust_gpm.class_steps import ClassSteps, is_class_fit
 from annotruth.models.robust_gpm.opinion_model import OpinionModel, OpinionState, final_model
 from annotruth.models.robust_gpm.opinions import adjacent_ratio
 from annotruth.models.robust_gpm.pooling import (

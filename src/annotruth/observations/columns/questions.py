@@ -10,8 +10,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from annotruth.errors import InputError, listed
+from annotruth.observations.columns.names import KNOWN_NAMES, find_known, pass_column
 from annotruth.observations.encode import concat_columns, restore_text, to_text
-from annotruth.observations.frames import KNOWN_NAMES, as_arrow, find_known, pass_column
+from annotruth.observations.frames import as_arrow
 from annotruth.observations.options import ReadOptions
 from annotruth.observations.scale import to_plain
 from annotruth.observations.validate import missing
