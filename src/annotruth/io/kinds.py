@@ -26,7 +26,7 @@ from annotruth.observations.columns.names import (
     pass_columns,
 )
 from annotruth.observations.disk import Disk
-from annotruth.observations.frames import records_to_arrow, to_arrow
+from annotruth.observations.frames import to_arrow
 from annotruth.observations.options import ALL_QUESTIONS, ReadOptions
 from annotruth.observations.pairs.build import ComparisonBuilder, ParsedComparisons, parse_table
 from annotruth.observations.pairs.columns import ROLES, PairColumns, find_pair_columns
@@ -111,7 +111,7 @@ class PairKind:
         """Return the comparisons of an export in JSON or Python; None for a table."""
         parsed = formats.recognise_comparisons(source)
         if parsed is None and source.kind == "json" and not source.in_lines:
-            return self.parse(records_to_arrow(list(source.records()), self.choose))
+            return self.parse(source.record_table(self.choose))
         return parsed
 
     def read_several(self, path: Path) -> None:

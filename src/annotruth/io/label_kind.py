@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -18,9 +18,7 @@ from annotruth.io.formats.source import Source
 from annotruth.io.formats.votes import chosen, with_note
 from annotruth.io.sources import (
     LabelFile,
-    check_same_columns,
-    file_errors_reported,
-    source_name,
+    labels_made_alike,
 )
 from annotruth.observations import Labels
 from annotruth.observations.build import LabelBuilder, LabelColumns
@@ -46,8 +44,7 @@ from annotruth.observations.columns.names import (
 )
 from annotruth.observations.columns.set_cells import with_sets_of_cells
 from annotruth.observations.disk import Disk
-from annotruth.observations.encode import common_type, to_text
-from annotruth.observations.frames import is_list, to_arrow
+from annotruth.observations.frames import to_arrow
 from annotruth.observations.options import ALL_QUESTIONS, ParsedLabels, ReadOptions
 from annotruth.observations.scale import is_text, to_plain, with_decimal_points
 
@@ -242,7 +239,7 @@ class LabelKind:
             pass_columns({**asked, **label}) for label in each_label
         )
         if len(each_label) > 1 and not asked:
-            message += f"; fit takes all of them with {option('question', ALL_QUESTIONS)}"
+            message += f"; {questions.take_all_questions()}"
         raise NoLongTableError(message, error.problem, error.known)
 
     def _of_responses(self, parsed: ParsedLabels, note: str) -> ParsedLabels:
@@ -299,25 +296,7 @@ class LabelKind:
         self, parts: Mapping[LabelFile, ParsedLabels]
     ) -> Mapping[LabelFile, ParsedLabels]:
         """Return labels of several files in the same columns and types; refuse others."""
-        if len(parts) == 1:
-            return parts
-        name, first = source_name(next(iter(parts))), next(iter(parts.values()))
-        for file, part in parts.items():
-            with file_errors_reported(file):
-                check_same_columns(part.table.column_names, first.table.column_names, name)
-                if list(part.categories or ()) != list(first.categories or ()):
-                    raise InputError(
-                        f"its categories are not those of {name}: pass all of them "
-                        f"({option('categories', ['A', 'B', 'C'])})"
-                    )
-        parts, schema = _with_common_sets(parts), pa.schema([])
-        for file, part in parts.items():
-            with file_errors_reported(file):
-                schema = _common_schema(schema, part.table.schema, name)
-        return {
-            file: replace(part, table=part.table.select(schema.names).cast(schema))
-            for file, part in parts.items()
-        }
+        return parts if len(parts) == 1 else labels_made_alike(parts)
 
     def with_decimal_points(self, parsed: ParsedLabels, data: pa.Buffer) -> ParsedLabels:
         """Return the labels of a text table whose numbers have decimal commas, as Excel writes them.
@@ -392,55 +371,6 @@ def asks_question(read: ReadOptions) -> bool:
     """Return whether a table may have several questions: one is named, or their column is."""
     columns = read.columns if isinstance(read.columns, Mapping) else {}  # others are refused later
     return read.question is not None or questions.QUESTION in columns
-
-
-def _with_common_sets(parts: Mapping[LabelFile, ParsedLabels]) -> dict[LabelFile, ParsedLabels]:
-    """Return the files with sets of labels in all of them, if one has sets.
-
-    A file in which every answer has one label does not say whether several may be chosen.
-    """
-
-    def lists(part: ParsedLabels) -> set[str]:
-        return {field.name for field in part.table.schema if is_list(field.type)}
-
-    some = set().union(*map(lists, parts.values()))
-    return {
-        file: _with_sets(part, some) if some - lists(part) else part for file, part in parts.items()
-    }
-
-
-def _with_sets(part: ParsedLabels, names: Iterable[str]) -> ParsedLabels:
-    """Return a file whose labels, in the columns of these names, are sets of one label."""
-    if part.as_sets is not None:
-        table, gold = part.as_sets()
-        return replace(part, table=table, gold=gold)
-    table = part.table
-    for name in names:
-        column = table.column(name)
-        if not is_list(column.type):
-            labels = to_text(to_plain(column)).to_pylist()
-            sets = [None if label is None else [label] for label in labels]
-            place = table.column_names.index(name)
-            table = table.set_column(place, name, pa.array(sets, pa.list_(pa.string())))
-    return replace(part, table=table)
-
-
-def _common_schema(schema: pa.Schema, other: pa.Schema, first_name: str) -> pa.Schema:
-    """Return the types that the columns of all files have, such as decimals for whole numbers."""
-    other = other.remove_metadata()
-    if not schema.names:
-        return other
-    for field in other:
-        before = schema.field(field.name).type
-        try:
-            common_type(before, field.type)
-        except pa.ArrowException:
-            kinds = [getattr(kind, "value_type", kind) for kind in (field.type, before)]
-            raise InputError(
-                f"column {field.name!r} is {kinds[0]}, and that of {first_name} is {kinds[1]}: "
-                "convert one of them"
-            ) from None
-    return pa.unify_schemas([schema, other], promote_options="permissive")
 
 
 def all_columns(load: Callable[[], pa.Table], error: ColumnsNotFoundError) -> pa.Table:

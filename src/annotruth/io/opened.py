@@ -186,7 +186,8 @@ class _Attempt:
 
     def opened(self) -> OpenedFile:
         """Return what was found."""
-        problem, commands, made, table = "", [], None, self._table()
+        problem, commands, table = "", [], self._table()
+        made: Any = None
         try:
             made, changes = self._labels({})
         except InputError as error:
@@ -207,7 +208,8 @@ class _Attempt:
         if made is None and not commands and self._no_table is not None:
             raise self._no_table
         if made is not None:
-            problem, commands = "", [self._command(made, changes)]
+            command = "fit" if isinstance(made, Labels) else "rank"
+            problem, commands = "", [self._typed(command, changes)]
         made = made or self._example
         if made is not None and (
             table is None or not {*self._roles.values()} <= {*table.column_names}
@@ -265,7 +267,7 @@ class _Attempt:
         """Return the commands among which the caller has to choose; each of them can be read."""
         commands: list[str] = []
         every: list[dict[str, Any]] = [{"question": name} for name in self._questions()]
-        of_all = [self._fit({"question": ALL_QUESTIONS})] if len(every) > 1 else []
+        of_all = [self._typed("fit", {"question": ALL_QUESTIONS})] if len(every) > 1 else []
         if table is not None and not every and self._known is not None:
             given = dict(without_question_column(self._read).columns or {})
             pair, labels = propose_columns(table, self._known | given)
@@ -278,7 +280,7 @@ class _Attempt:
         for changes in every[:3]:
             with suppress(InputError):
                 self._example, options = self._labels(changes)
-                commands.append(self._fit(options))
+                commands.append(self._typed("fit", options))
         names = [] if table is None else table.column_names
         asked = every and find_question_column(names, self._read.columns)
         if asked:
@@ -303,14 +305,6 @@ class _Attempt:
         except InputError:
             pass
         return ()
-
-    def _command(self, made: Any, changes: Mapping[str, Any]) -> str:
-        if isinstance(made, Labels):
-            return self._fit(changes)
-        return self._typed("rank", {})
-
-    def _fit(self, changes: Mapping[str, Any]) -> str:
-        return self._typed("fit", changes)
 
     def _typed(self, command: str, changes: Mapping[str, Any]) -> str:
         """Return a command for the caller's options with some changes."""

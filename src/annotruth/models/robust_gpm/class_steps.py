@@ -12,7 +12,7 @@ import numpy as np
 from annotruth.engines import Input, Pass, Session, Sum
 from annotruth.kernels.arrays import Floats, map_slices, sum_over_annotators
 from annotruth.kernels.shared import AGREEMENT_BINS, NEVER
-from annotruth.models.em import Monitor
+from annotruth.models.em import EMLoop, History, Monitor, ProgressCallback, run_em
 from annotruth.models.latent_classes import (
     POSTERIOR_INPUTS,
     ExpectedCounts,
@@ -192,6 +192,17 @@ class ClassSteps(StrategySteps):
             compared=log_likelihood / self._n_labels,
         )
         return self.m_step(old, counts), monitor
+
+    def run_em(
+        self,
+        start: ClassParameters,
+        loop: EMLoop,
+        progress: ProgressCallback | None = None,
+        *,
+        warn: bool = True,
+    ) -> tuple[ClassParameters, History]:
+        """Run EM without acceleration, until the objective changes by less than the tolerance of classes."""
+        return run_em(self, start, loop.scaled(CLASS_TOL, plain=True), progress=progress, warn=warn)
 
     def e_step(self, parameters: ClassParameters) -> tuple[ExpectedCounts, float]:
         """Compute the items' posteriors; return their sums and the log-likelihood."""

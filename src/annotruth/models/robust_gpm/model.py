@@ -247,7 +247,7 @@ class RobustGPM(EMEstimator):
         if labels.n_categories > _MAX_ORDINAL_CLASSES:
             return False
         steps = ClassSteps(TrueClasses(labels), session)
-        parameters, _ = RightLabelModel(self).run_em(steps, steps.start(), warn=False)
+        parameters, _ = steps.run_em(steps.start(), self.loop(), warn=False)
         limit = min(_MAX_ADJACENT_RATIO, adjacent_ratio(labels.n_categories))
         return steps.items.max_adjacent_ratio(parameters) < limit
 
