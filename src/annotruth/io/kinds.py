@@ -290,10 +290,10 @@ class LabelKind:
         if named is not None:
             formats.check_name(named)
             return None if named == "long" else self._checked(formats.read_as(named, source))
-        parsed = None
-        if not is_long or source.kind == "json":  # whose keys are known only once it is read
+        parsed, content = None, source.content
+        if not is_long or content.kind == "json":  # whose keys are known only once it is read
             parsed = formats.recognise(source)
-        elif source.from_text and source.content.data[:1].to_pybytes().isdigit():
+        elif content.kind == "text" and content.data[:1].to_pybytes().isdigit():
             parsed = formats.recognise_glad(source)
         return parsed and self._checked(parsed)
 
