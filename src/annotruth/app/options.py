@@ -5,21 +5,28 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, TypeAlias, get_type_hints
+from typing import Annotated, Any, Literal, NamedTuple, TypeAlias, get_type_hints
 
 import typer
 
 from annotruth.app import console
 from annotruth.app.commands.serve import Service
-from annotruth.app.flags import EXPANDED, Flags
+from annotruth.app.flags import (
+    FILE,
+    FLAG,
+    NUMBER,
+    READ_FLAGS,
+    SHARED_OUTPUT_FLAGS,
+    SHARED_READ_FLAGS,
+    TEXT,
+    TEXTS,
+    Flags,
+)
 from annotruth.app.outputs import Outputs
-from annotruth.app.values import parse_bins, parse_drop, parse_list, parse_pairs
+from annotruth.app.values import make_read_options
 from annotruth.io.formats import INPUT_FORMATS
 from annotruth.models.pairs.registry import DEFAULT_PAIR_MODEL, PAIR_MODELS
 from annotruth.models.registry import DEFAULT_MODEL, MODELS
-
-if TYPE_CHECKING:
-    from annotruth.observations.options import ReadOptions
 
 Command: TypeAlias = Callable[..., None]
 """A command as it is declared: a function whose parameters are its arguments and options."""
@@ -323,6 +330,44 @@ def _annotated(command: str, name: str, kind: Any) -> Any:
     return Annotated[kind, info]
 
 
+_MACHINES: Flags = {"machines": TEXTS, "machine_margin": NUMBER}
+
+# The flags that commands have in place of parameters such as ``read`` and ``outputs``.
+_EXPANDED: Mapping[str, Flags] = {
+    "read": READ_FLAGS,
+    "fit.read": {
+        **{name: flag for name, flag in READ_FLAGS.items() if name != "outcomes"},
+        "memory": TEXT,
+    },
+    "update.read": SHARED_READ_FLAGS,
+    "open_.read": dict.fromkeys(("columns", "input_format", "question", "query", "max_size"), TEXT),
+    "rank.read": dict.fromkeys(
+        ("columns", "outcomes", "question", "query", "covariates", "drop", "max_size"), TEXT
+    ),
+    "outputs": {
+        **SHARED_OUTPUT_FLAGS,
+        "soft": FILE,
+        "soft_readout": (Literal["right", "opinion"] | None, None),
+        "predictions": FILE,
+        "label_studio": TEXT,
+    },
+    "service": {
+        "ctx": (typer.Context, inspect.Parameter.empty),
+        "database": TEXT,
+        "folder": FILE,
+    },
+    "fit.analyses": {"annotators": FILE, "by": TEXTS, **_MACHINES},
+    "rank.analyses": _MACHINES,
+    "rank.outputs": {**SHARED_OUTPUT_FLAGS, "preferences": FILE},
+    "next_.outputs": {
+        **dict.fromkeys(("out", "label_studio", "assign_format"), TEXT),
+        **dict.fromkeys(("keep", "predictions", "assign"), FILE),
+        "price": NUMBER,
+        "force": FLAG,
+    },
+}
+
+
 def with_options(command: Command) -> Command:
     """Return a command as Typer takes it: all parameters by keyword, with their help."""
     # Typer resolves the types in the module of the command, where `ReadOptions` is not imported, as
@@ -334,7 +379,7 @@ def with_options(command: Command) -> Command:
         own = f"{command.__name__}.{each.name}"
         flags: Flags = {each.name: (hints[each.name], each.default)}
         if each.name in _PARSERS:
-            flags = expanded[each.name] = EXPANDED.get(own) or EXPANDED[each.name]
+            flags = expanded[each.name] = _EXPANDED.get(own) or _EXPANDED[each.name]
         for name, (kind, default) in flags.items():
             kind = _annotated(command.__name__, name, kind)
             parameters.append(
@@ -369,26 +414,6 @@ def with_options(command: Command) -> Command:
     with_flags.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     with_flags.__annotations__ = {each.name: each.annotation for each in parameters}
     return with_flags
-
-
-def make_read_options(**flags: Any) -> ReadOptions:
-    """Return the `ReadOptions` for the flags as they were typed."""
-    from annotruth.observations.options import ReadOptions  # loads PyArrow
-
-    parsers: Mapping[str, Callable[[Any], Any]] = {
-        "columns": lambda text: parse_pairs(text, "--columns") or None,
-        "outcomes": lambda text: parse_pairs(text, "--outcomes") or None,
-        "categories": parse_list,
-        "covariates": parse_list,
-        "content": parse_list,
-        "bins": parse_bins,
-        "drop": parse_drop,
-    }
-    given = {}
-    for name, value in flags.items():
-        if value is not None:
-            given[name] = parsers[name](value) if name in parsers else value
-    return ReadOptions(**given)
 
 
 # What makes a command's parameter of the flags in its place.

@@ -276,14 +276,11 @@ class LabelKind:
         if named is not None:
             formats.check_name(named)
             return None if named == "long" else self._checked(formats.read_as(named, source))
-        content = source.content
-        # The keys of JSON are known only once it is read, and the first line of GLAD has no names.
-        if not is_long or content.kind == "json":
+        parsed, content = None, source.content
+        if not is_long or content.kind == "json":  # whose keys are known only once it is read
             parsed = formats.recognise(source)
         elif content.kind == "text" and content.data[:1].to_pybytes().isdigit():
             parsed = formats.recognise_glad(source)
-        else:
-            return None
         return parsed and self._checked(parsed)
 
     def read_several(self, path: Path) -> ParsedLabels | None:

@@ -63,7 +63,7 @@ INPUT_FORMATS = ("long", *_MODULES)
 
 
 def recognise_glad(source: Source) -> ParsedLabels | None:
-    """Read GLAD's data, whose first line is not one of a table; None for everything else."""
+    """Read GLAD's data, whose first line is not one of a table; None for other text."""
     format = _named("glad")
     return replace(format.read(source), title=format.title) if format.recognise(source) else None
 
