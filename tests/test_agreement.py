@@ -149,7 +149,7 @@ def test_agreement_that_is_not_defined_is_empty(rows, empty):
     ],
 )
 def test_agreement_is_of_one_label_per_answer(rows, words):
-    found = rows if isinstance(rows, list) else at.rank(rows.votes, "bradley-terry")
+    found = rows if isinstance(rows, list) else at.rank(rows.comparisons, "bradley-terry")
     with pytest.raises(at.InputError, match=f"these are {words}"):
         at.agreement(found)
 
