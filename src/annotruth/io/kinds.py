@@ -290,11 +290,11 @@ class LabelKind:
         if named is not None:
             formats.check_name(named)
             return None if named == "long" else self._checked(formats.read_as(named, source))
-        # The keys of JSON are known only once it is read.
-        if is_long and source.content.kind != "json":
-            parsed = formats.recognise_glad(source)
-        else:
+        parsed, content = None, source.content
+        if not is_long or content.kind == "json":  # whose keys are known only once it is read
             parsed = formats.recognise(source)
+        elif content.kind == "text" and content.data[:1].to_pybytes().isdigit():
+            parsed = formats.recognise_glad(source)
         return parsed and self._checked(parsed)
 
     def read_several(self, path: Path) -> ParsedLabels | None:

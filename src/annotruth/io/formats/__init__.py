@@ -63,10 +63,7 @@ INPUT_FORMATS = ("long", *_MODULES)
 
 
 def recognise_glad(source: Source) -> ParsedLabels | None:
-    """Read GLAD's data, whose first line is not one of a table; None for everything else."""
-    content = source.content
-    if content.kind != "text" or not content.data[:1].to_pybytes().isdigit():
-        return None
+    """Read GLAD's data, whose first line is not one of a table; None for other text."""
     format = _named("glad")
     return replace(format.read(source), title=format.title) if format.recognise(source) else None
 
