@@ -229,7 +229,7 @@ CHANGES = {
     *("A model", "A file format", "A chart", "An engine", "A command", "An irregular behavior"),
     *("A convergence rule", "A covariate", "A database source", "A hook", "An advice rule"),
     *("A metric", "An analysis", "An option of an analysis", "An engine capability"),
-    *("A report section", "A column of a table"),
+    *("A report section", "A sheet of the workbook", "A column of a table"),
 }
 
 

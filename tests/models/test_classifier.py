@@ -182,12 +182,12 @@ def test_labels_of_chance_calibrate_nothing():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"model": "gpm"}, "gpm takes no classifier .*choose robust-gpm"),
+        ({"model": "gpm"}, "gpm takes no classifier: .*choose robust-gpm"),
         ({"model": "auto"}, "auto compares models without a classifier: name one"),
-        ({"engine": "spark"}, "the engine spark takes no classifier .*choose engine='memory'"),
+        ({"engine": "spark"}, "the engine spark takes no classifier: .*choose engine='memory'"),
         (
             {"engine": "gpu"},
-            "the engine gpu takes no classifier .*choose engine='memory'",
+            "the engine gpu takes no classifier: .*choose engine='memory'",
         ),
         ({"truth": "opinions", "scale": "ordinal"}, "opinions differ: pass truth='class'"),
     ],

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from annotruth.analyses.advice.annotators import verdict_rules, verdicts
-from annotruth.errors import counted, shorten
+from annotruth.errors import counted, one_line, shorten
 from annotruth.kernels.arrays import Codes
 from annotruth.models.fits.notes import CHANCE
 from annotruth.models.result import Fit
@@ -99,7 +99,7 @@ def first_lines(
     """Return a first screen whose answers begin after their questions."""
     lines = []
     for answer in blocks:
-        texts = [text for part in answer.lines if (text := plain_text(part))]
+        texts = [one_line(text) for part in answer.lines if (text := plain_text(part))]
         lines += [f"{answer.question} {text}" for text in texts[:1]]
         lines += [f"  {text}" for text in texts[1:]]
     return FirstLines(question, trust, lines, next_)

@@ -260,7 +260,7 @@ def test_an_error_is_kept_until_something_goes_well(client, connect, context, pa
 def test_long_errors_are_shortened(client, connect, context, payload):
     _, sender = connect()
     content = copy.deepcopy(payload("label_studio", "taxonomy"))
-    content["annotation"]["result"][0]["from_name"] = "a" * 20_000
+    content["annotation"]["result"][0]["from_name"] = "a " * 20_000
     assert len(post(client, sender, content).json()["detail"]) <= 500
     with context.database.connect() as connection:
         assert len(find_one(connection, PlatformConnection, id=sender.id).last_error) == 500
