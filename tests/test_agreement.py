@@ -141,6 +141,19 @@ def test_agreement_that_is_not_defined_is_empty(rows, empty):
         assert (low, high) == (pytest.approx(0.025**0.5), 1.0)
 
 
+@pytest.mark.parametrize(
+    ("rows", "words"),
+    [
+        ([("a", "x", ["p", "q"]), ("a", "y", ["p"])], "sets of labels.*annotruth.fit"),
+        (at.simulate.comparers(n_items=3, n_annotators=3, seed=0), "comparisons.*annotruth.rank"),
+    ],
+)
+def test_agreement_is_of_one_label_per_answer(rows, words):
+    found = rows if isinstance(rows, list) else at.rank(rows.comparisons, "bradley-terry")
+    with pytest.raises(at.InputError, match=f"these are {words}"):
+        at.agreement(found)
+
+
 def test_intervals_are_for_other_items_and_people():
     rng = np.random.default_rng(2)
     hits = 0

@@ -140,6 +140,43 @@ def test_rows_that_do_not_count(shown):
     assert len(found["unused"]) == 2  # a later label for the same item
 
 
+def test_sets_of_labels_are_counted_as_fit_counts_them(shown, run):
+    cells = ("cat|dog", "cat", "dog|bird", "bird", "dog", "cat|bird")
+    rows = [f"{item},{who},{cells[n % 6]}" for n, (item, who, _) in enumerate(VOTES)]
+    found = shown("\n".join(["item,annotator,label", *rows]), "sets.csv")
+    assert found["holds"] == "24 answers of 6 items by 4 annotators, sets of 3 labels"
+    assert sorted(found["categories"]) == ["bird", "cat", "dog"]
+    assert found["holds"] in run("fit", "sets.csv")[1]
+
+
+PANDALM = [
+    {"idx": n, "cmp_key": key, "response1": "", "response2": "", "annotator1": n, "annotator2": 1}
+    for n, key in enumerate(("a_b", "b_c", "c_a"))
+]
+AGGREGATED = "_unit_id,_golden,_trusted_judgments,mood,mood:confidence\n" + "".join(
+    f"{n},FALSE,3,{('good', 'bad')[n % 2]},0.6\n" for n in range(8)
+)
+SUREAL = "ref_videos = []\ndis_videos = " + repr(
+    [{"asset_id": n, "os": [1 + n, 2, 3]} for n in range(3)]
+)
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "kind", "n_rows", "names"),
+    [
+        ("pandalm.json", json.dumps(PANDALM), "JSON", 6, {"left", "right", "annotator", "winner"}),
+        ("report.csv", AGGREGATED, "text", 8, {"_unit_id", "mood", "mood:confidence"}),
+        ("dataset.py", SUREAL, "Python file", 9, {"item", "annotator", "label"}),
+    ],
+)
+def test_rows_and_columns_of_what_is_no_plain_table(shown, name, content, kind, n_rows, names):
+    found = shown(content, name)
+    assert found["kind"].startswith(kind)
+    assert found["n_rows"] == n_rows
+    assert names <= set(roles(found))
+    assert bool(found["commands"]) == (name != "report.csv")
+
+
 @pytest.mark.parametrize("kind", ["parquet", "feather", "sqlite", "xlsx", "gz", "zip"])
 def test_other_kinds_of_files(shown, tmp_path, kind):
     columns = dict(zip(("img_name", "coder_nr", "finding"), zip(*VOTES, strict=True), strict=True))

@@ -29,6 +29,8 @@ _NOT_STRUCTURE = bytes(set(range(256)) - set(b'{}[]"'))
 def read_json_lines(data: pa.Buffer, choose: ChooseColumns, *, limit: int) -> pa.Table:
     """Read one object per line; ``choose`` picks the columns, given all keys."""
     if is_json_list(data):
+        if data.to_pybytes().translate(None, b" \t\r\n") == b"[]":
+            raise InputError("the JSON list is empty: nothing to fit")
         raise InputError(
             "this JSON list is in no known format: write one object per line, such as "
             '{"item": 1, "annotator": "ann", "label": 2}, or pass '

@@ -25,7 +25,7 @@ from annotruth.io.label_kind import LabelKind
 from annotruth.io.parse import local_copy, open_content, parse_opened
 from annotruth.io.readers import combine
 from annotruth.io.sources import LabelFile, file_errors_reported, find_files, source_name
-from annotruth.observations import Labels
+from annotruth.observations import Labels, Scale
 from annotruth.observations.build import LabelColumns
 from annotruth.observations.columns.candidates import propose_columns, propose_pair_columns
 from annotruth.observations.columns.evidence import ColumnSummary, summarize_columns
@@ -212,7 +212,7 @@ class _Attempt:
             problem, commands = "", [self._typed(command, changes)]
         made = made or self._example
         if made is not None and (
-            table is None or not {*self._roles.values()} <= {*table.column_names}
+            table is None or not self._roles or not {*self._roles.values()} <= {*table.column_names}
         ):  # the file is no table of its own: the one that it stands for
             table = _long_table(made)
             self._roles = {role: role for role in table.column_names}
@@ -220,7 +220,7 @@ class _Attempt:
         return OpenedFile(
             source=self._source,
             kind=self._kind(),
-            n_rows=self._n_parsed if table is None or not self._n_parsed else table.num_rows,
+            n_rows=self._n_parsed if table is None else table.num_rows,
             is_part=False,
             summaries=summaries,
             **_describe(None if problem else made),
@@ -261,6 +261,7 @@ class _Attempt:
         raise first
 
     def _comparisons(self, changes: Mapping[str, Any]) -> Any:
+        self._roles = {}  # not those of an attempt to read labels
         return self._parse(PairKind(replace(self._read, **changes)))
 
     def _choices(self, table: pa.Table | None) -> list[str]:
@@ -334,7 +335,9 @@ class _Attempt:
         """Return what the file is, in words."""
         content = self._content
         if content is None:
-            return "database" if is_database_url(self._file) else "folder or archive"
+            is_python = Path(self._file).suffix.lower() == ".py"
+            files = "Python file" if is_python else "folder or archive"
+            return "database" if is_database_url(self._file) else files
         if content.sheet:
             return f"Excel, {content.sheet}"
         if content.kind == "text":
@@ -356,6 +359,13 @@ def _choose_all(kind: LabelKind, names: list[str]) -> list[str]:
 
 def _are_flat(records: Sequence[Mapping[str, Any]]) -> bool:
     return not any(isinstance(value, dict) for row in records[:100] for value in row.values())
+
+
+def _categories(scale: Scale) -> list[str]:
+    """Return the categories, or the labels that sets have, as text."""
+    if scale.set_labels is None:
+        return scale.names[:_MAX_CATEGORIES]
+    return [str(label) for label in scale.set_labels[:_MAX_CATEGORIES].to_pylist()]
 
 
 def _long_table(made: Any) -> pa.Table:
@@ -380,7 +390,7 @@ def _describe(made: Any) -> dict[str, Any]:
     numbers = {missing: made.n_dropped, "identical to another": made.n_repeated, **made.unused}
     return {
         "holds": made.describe(),
-        "categories": made.scale.names[:_MAX_CATEGORIES] if is_labels else [],
+        "categories": _categories(made.scale) if is_labels else [],
         "read_as": made.read_as,
         "unused": [
             f"{counted(number, 'row')} {reason}" for reason, number in numbers.items() if number

@@ -209,11 +209,16 @@ class LabelSummary(Observations):
 
     def describe(self) -> str:
         """Return the counts and the kind of scale as one line."""
-        kind = self.scale.kind
+        kind, in_sets = self.scale.kind, self.scale.set_labels
+        what = "label" if in_sets is None else "answer"
+        categories = (
+            counted(self.n_categories, f"{kind} category", f"{kind} categories")
+            if in_sets is None
+            else f"sets of {counted(len(in_sets), 'label')}"
+        )
         return (
-            f"{counted(self.n_labels, 'label')} of {counted(self.n_items, 'item')} by "
-            f"{counted(self.n_annotators, 'annotator')}, "
-            f"{counted(self.n_categories, f'{kind} category', f'{kind} categories')}"
+            f"{counted(self.n_labels, what)} of {counted(self.n_items, 'item')} by "
+            f"{counted(self.n_annotators, 'annotator')}, {categories}"
         )
 
 

@@ -36,6 +36,18 @@ def test_items_in_rows(same, votes, empty, corner):
     assert fit.data.n_dropped == 0
 
 
+@pytest.mark.parametrize("name", ["gold", "Mean", "majority_vote", "Ground Truth"])
+def test_columns_of_truths_and_means_are_no_annotators(write, scores, name):
+    rows = matrix(scores)
+    path = write(text([[*row, name if n == 0 else row[1]] for n, row in enumerate(rows)]), "w.csv")
+    labels = at.read_labels(path)
+    assert labels.annotators.to_pylist() == list(PEOPLE)
+    assert f"not {name}, by name; else pass input_format='wide'" in labels.read_as
+    forced = at.read_labels(path, input_format="wide")
+    assert forced.annotators.to_pylist() == [*PEOPLE, name]
+    assert "by name" not in forced.read_as
+
+
 @pytest.mark.parametrize("separator", [",", "\t", ";", "|"])
 def test_numbers_and_separators(same, scores, separator):
     same(text(matrix(scores), separator), "wide.txt", scores)

@@ -7,6 +7,7 @@ import pytest
 import annotruth as at
 
 _PAIR = {"response1": "", "response2": "", "annotator1": 1}
+_SPANS = {"answer": "accept", "spans": [{"start": 0, "end": 3, "label": "PER"}]}
 _SUMMARY = {"summaries": [{"policy": "a"}, {"policy": "b"}], "worker": "w"}
 
 
@@ -30,6 +31,9 @@ _SUMMARY = {"summaries": [{"policy": "a"}, {"policy": "b"}], "worker": "w"}
         ),
         ("item,label1,label2\na,x,y\na,x,x\n", "l.csv", "in no order of annotators"),
         ([{**_PAIR, "cmp_key": "a_b"}], "p.json", "rank them with annotruth.rank"),
+        ({"text": "Ann", "_annotator_id": "x", **_SPANS}, "p.jsonl", "spans in a text"),
+        ([{"text": "Ann", "_annotator_id": "x", **_SPANS}], "p.json", "spans in a text"),
+        ("[ ]\n", "l.json", "the JSON list is empty"),
     ],
 )
 def test_labels_that_cannot_be_read(refused, content, name, words):

@@ -72,6 +72,37 @@ def test_two_codes_with_0_are_open(write_votes):
         at.read_comparisons(path)
 
 
+@pytest.mark.parametrize(
+    ("codes", "first", "second"),
+    [
+        ("-1 1", "-1=left,1=right", "-1=right,1=left"),
+        ("-1 0 1", "-1=left,0=tie,1=right", "-1=right,0=tie,1=left"),
+        ("0.0 0.5 1.0", "0=left,0.5=tie,1=right", "0=right,0.5=tie,1=left"),
+        ("1 2 3", "1=left,2=tie,3=right", "1=left,2=right,3=tie"),
+        ("-2 -1 1 2", "-2=left,-1=left,1=right,2=right", "-2=right,-1=right,1=left,2=left"),
+    ],
+)
+def test_other_numbers_are_asked_for_with_the_option_to_paste(
+    run, write_votes, codes, first, second
+):
+    pairs = ("x,y", "y,z", "z,x") * 4
+    rows = [f"{pair},a,{codes.split()[n % len(codes.split())]}" for n, pair in enumerate(pairs)]
+    path = write_votes("left,right,worker,winner\n" + "\n".join(rows))
+    code, _, err = run("rank", path)
+    assert (code, err.count("\n")) == (2, 1)
+    sign = "=" if first.startswith("-") else " "  # else it is read as an option
+    assert err.endswith(f"or pass `--outcomes{sign}{first}` or `--outcomes{sign}{second}`\n")
+    for coding in (first, second):
+        given = ("--outcomes", coding, "--model", "bradley-terry", "--quiet")
+        assert run("rank", path, *given)[0] == 0
+
+
+def test_other_words_are_not_proposed(write_votes):
+    path = write_votes("left,right,worker,winner\nx,y,a,good\ny,z,a,1\nz,y,a,nan?\n")
+    with pytest.raises(at.InputError, match=r"or the id of the item that won$"):
+        at.read_comparisons(path)
+
+
 def test_items_of_these_names_come_first(write_votes):
     path = write_votes("left,right,worker,winner\n0,1,a,0\n1,2,a,1\n2,0,b,0\n")
     assert at.read_comparisons(path).outcome.tolist() == [0, 0, 1]

@@ -10,7 +10,7 @@ import pyarrow.parquet
 import pytest
 
 import annotruth as at
-from annotruth.errors import AnnotruthWarning, InputError
+from annotruth.errors import AnnotruthWarning, InputError, LabelsError
 from annotruth.io.readers import load_comparisons, read_comparisons
 
 CSV = "left,right,annotator,winner\na,b,x,left\nb,c,y,tie\nc,a,x,right\n"
@@ -245,6 +245,13 @@ def test_sureal(write):
 def test_bad_sureal_datasets(write, old, new, message):
     with pytest.raises(InputError, match=message):
         read_comparisons(write("v.py", SUREAL.replace(old, new)))
+
+
+@pytest.mark.parametrize("scores", [[3, 4, 5], {"Ann": 3, "Bob": 4}])
+def test_a_sureal_dataset_of_scores_is_of_labels(write, scores):
+    dataset = {"dis_videos": [{"asset_id": n, "os": scores} for n in range(2)]}
+    with pytest.raises(LabelsError, match=r"scores of one video each.*annotruth\.fit"):
+        read_comparisons(write("v.json", json.dumps(dataset)))
 
 
 NO_RANK = r"every ranking is empty \(2 rows\): nothing to rank"

@@ -18,7 +18,7 @@ from annotruth.analyses.agreement.counts import (
 )
 from annotruth.analyses.agreement.intraclass import intraclass_correlations
 from annotruth.analyses.agreement.jackknife import Variances, interval
-from annotruth.errors import InputError
+from annotruth.errors import InputError, function, option
 from annotruth.io.readers import load_labels
 from annotruth.models.result import Fit, is_fit
 from annotruth.models.storage import load
@@ -134,8 +134,16 @@ def agreement(
         data = labels.data if isinstance(labels, Fit) else load(labels).data
     else:
         data = load_labels(labels, read)
-    if data.kind != "labels" or data.on_disk:
-        raise InputError("agreement is of labels in memory with one category each")
+    if data.kind != "labels":
+        pairs = data.kind == "comparisons"
+        what, command = ("comparisons", "rank") if pairs else ("sets of labels", "fit")
+        raise InputError(
+            f"these are {what}, and agreement is of one label per answer: use {function(command)}"
+        )
+    if data.on_disk:
+        raise InputError(
+            f"agreement is of labels in memory, and these are on disk: leave out {option('memory')}"
+        )
     return agreement_of(data, same_people=same_people)
 
 

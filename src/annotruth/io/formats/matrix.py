@@ -164,7 +164,17 @@ _NUMBERED_ANNOTATOR = re.compile(
 _STIMULUS = re.compile(r".*\d|.*\.[a-z]+\d?")  # ends in a number, or is the name of a file
 _WIDEST = 10  # steps of a scale whose numbers are not those of a slider
 _MIN_SUMS = 6  # rows: fewer have equal sums by chance
+# Columns beside those of annotators, without separators.
+_SUMMARIES = {
+    *("gold", "goldlabel", "truth", "groundtruth", "truelabel", "majority", "majorityvote"),
+    *("majoritylabel", "consensus", "mean", "average", "avg", "median", "std", "stdev"),
+    *("mos", "total", "sum"),
+}
 _UNNAMED = "column 1"  # the name given to a first column without one
+
+
+def _spelling(name: str) -> str:
+    return re.sub(r"[\W_]+", "", name.lower())
 
 
 def _is_wide(source: Source) -> bool:
@@ -271,17 +281,27 @@ def _read_numbered(source: Source) -> ParsedLabels:
 def _read_named(source: Source, *, transposed: bool) -> ParsedLabels:
     if len(source.names) < 3:
         raise InputError("a matrix has a column of names and at least two of labels")
-    table = source.table(list(source.names))
+    names = list(source.names)
+    summaries = [name for name in names[1:] if _spelling(name) in _SUMMARIES]
+    is_asked = transposed or source.read.input_format is not None
+    if is_asked or len(names) - len(summaries) < 3:
+        summaries = []
+    names = [name for name in names if name not in summaries]
+    table = source.table(names)
     rows, across = ("annotators", "items") if transposed else ("items", "annotators")
     other = "wide" if transposed else "wide-transposed"
+    left_out = f"not {', '.join(summaries)}, by name; else pass {option('input_format', 'wide')}"
     return unpivot(
         table.columns[1:],
         table.column(0),
-        list(source.names[1:]),
+        names[1:],
         transposed=transposed,
         from_text=source.from_text,
         categories=source.read.categories,
-        notes=(f"rows are {rows}, columns {across}; if not, pass {option('input_format', other)}",),
+        notes=(
+            f"rows are {rows}, columns {across}; if not, pass {option('input_format', other)}",
+            left_out if summaries else "",
+        ),
     )
 
 

@@ -8,7 +8,15 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 
-from annotruth.errors import ComparisonsError, InputError, describe_exhaustion, listed, shown
+from annotruth.errors import (
+    ComparisonsError,
+    InputError,
+    LabelsError,
+    describe_exhaustion,
+    function,
+    listed,
+    shown,
+)
 from annotruth.io.content import check_utf8
 from annotruth.io.decompress import check_size
 from annotruth.io.formats.source import Format, Source
@@ -169,6 +177,13 @@ def _read_comparisons(source: Source) -> ParsedComparisons:
     for place, video in enumerate(videos):
         name = shown(ids[place])
         scores = check_literal(video.get("os"), f"os of video {name}")
+        if isinstance(scores, list) or (
+            isinstance(scores, dict) and scores and all(map(_is_observer, scores))
+        ):
+            raise LabelsError(
+                "these are scores of one video each, not comparisons of pairs: fit them with "
+                f"{function('fit')}"
+            )
         for key, score in mapping(scores, f"os of video {name}").items():
             observer, other = _key(key, name, len(videos))
             if (observer, other, place) in seen:  # written with both of its videos
@@ -191,6 +206,11 @@ def _id(one: Any, place: int) -> Any:
     video = mapping(check_literal(one, f"video {place}"), "a distorted video")
     name = "asset_id" if "asset_id" in video else "path"
     return check_literal(video.get(name), f"{name} of video {place}")
+
+
+def _is_observer(key: Any) -> bool:
+    """Return whether a key of ``os`` is an observer alone; JSON has pairs with the other video as text."""
+    return isinstance(key, str) and not key.startswith("(")
 
 
 def _key(key: Any, video: str, n_videos: int) -> tuple[Any, int]:

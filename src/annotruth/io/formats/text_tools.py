@@ -323,6 +323,15 @@ def _times_potato(behavior: object) -> Record:
 # Prodigy's JSON lines: one line per decision, with the hash of the task and a session.
 
 _HASHES = {"_input_hash", "_task_hash"}
+_LABELS_OF_PRODIGY = {"label", "accept", "options"}
+
+
+def _recognise_prodigy(source: Source) -> bool:
+    """Return whether tasks are of Prodigy; those with spans alone are, also without hashes."""
+    first = source.first
+    only_spans = "spans" in first and _LABELS_OF_PRODIGY.isdisjoint(first)
+    is_answer = first.get("answer") in ("accept", "reject", "ignore")
+    return "answer" in first and (not _HASHES.isdisjoint(first) or (only_spans and is_answer))
 
 
 def _read_prodigy(source: Source) -> ParsedLabels:
@@ -342,9 +351,7 @@ def _read_prodigy(source: Source) -> ParsedLabels:
             ignored += 1
         elif not by_choice:
             if "label" not in record and "spans" in record:
-                raise InputError(
-                    "these are spans in a text: only labels chosen from a list are read"
-                )
+                _refuse_spans()
             votes.add(
                 record.get("_task_hash"), _annotator(record), answer, times=_times_prodigy(record)
             )
@@ -383,7 +390,7 @@ FORMATS = (
     Format(
         "prodigy",
         "Prodigy annotations",
-        lambda source: "answer" in source.first and not _HASHES.isdisjoint(source.first),
+        _recognise_prodigy,
         _read_prodigy,
     ),
 )

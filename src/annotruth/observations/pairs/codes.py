@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from annotruth.observations.pairs.outcomes import Pairs
 
 _CODES = ("0", "1", "2")
+_MAX_CODES = 9  # that are proposed
 _CLEAR, _LIKE_CHANCE = 4.0, 2.0  # standard errors
 
 
@@ -33,7 +35,10 @@ def outcomes_given(winner: EncodedColumn, given: Mapping[str, str]) -> NDArray[n
             raise InputError(
                 f"outcomes has {shown(value)} as {shown(outcome)}: give {listed(known)}"
             )
-    codes = {str(value): known.index(outcome) for value, outcome in given.items()}
+    codes = {
+        str(value).strip().removesuffix(".0"): known.index(outcome)
+        for value, outcome in given.items()
+    }
     texts = plain_codes(winner)
     for text in texts:
         if text not in codes:
@@ -72,6 +77,29 @@ def outcomes_by_tie(tie: str) -> dict[str, str]:
     """Return the outcome of each code: the smaller of the others is the left item."""
     left, right = (code for code in _CODES if code != tie)
     return {tie: "tie", left: "left", right: "right"}
+
+
+def propose_outcomes(texts: Sequence[str]) -> str:
+    """Return what to pass if winners are numbers: the two codings that are usual; else empty.
+
+    Sides have the numbers below and above the middle, which is a tie; or 3 is one.
+    """
+    try:
+        numbers = {text: float(text) for text in texts}
+    except ValueError:
+        return ""
+    if not 2 <= len(numbers) <= _MAX_CODES or not all(map(math.isfinite, numbers.values())):
+        return ""
+    ordered = sorted(numbers, key=numbers.__getitem__)
+    middle = (numbers[ordered[0]] + numbers[ordered[-1]]) / 2
+    sides = [int(np.sign(numbers[text] - middle)) for text in ordered]
+    first, second = (
+        {text: names[side] for text, side in zip(ordered, sides, strict=True)}
+        for names in (("tie", "right", "left"), ("tie", "left", "right"))
+    )
+    if ordered == ["1", "2", "3"]:
+        second = {"1": "left", "2": "right", "3": "tie"}
+    return f"pass {option('outcomes', first)} or {option('outcomes', second)}"
 
 
 def _asymmetry(is_code: NDArray[np.bool_], pairs: Pairs) -> float:

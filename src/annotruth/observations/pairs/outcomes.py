@@ -17,6 +17,7 @@ from annotruth.observations import validate
 from annotruth.observations.covariates import to_array, to_numbers
 from annotruth.observations.encode import EncodedColumn, encode_column, match_ids, to_text
 from annotruth.observations.frames import as_arrow, as_numpy
+from annotruth.observations.pairs.codes import plain_codes, propose_outcomes
 from annotruth.observations.pairs.table import LEFT, OUTCOMES, RIGHT, TIE
 from annotruth.observations.scale import first_not_number
 
@@ -87,10 +88,11 @@ def _refuse_unknown(winner: EncodedColumn, unknown: Codes, rows: NDArray[np.int6
     places = unknown[np.sort(first)]
     named = [f"{shown(_value(winner, at))} (row {rows[at]})" for at in places[:_MAX_SHOWN]]
     more = " and others" if len(places) > _MAX_SHOWN else ""
+    codes = propose_outcomes(plain_codes(winner))
     raise InputError(
         f"{len(unknown):,} winner{'s are' if len(unknown) > 1 else ' is'} neither left, right or tie nor "
         f"one of the two items: {', '.join(named)}{more}; write left, right or tie, or the id of the item "
-        "that won"
+        f"that won{codes and f', or {codes}'}"
     )
 
 
