@@ -12,7 +12,7 @@ import annotruth as at
 from annotruth.models.options import AdviceKeywords, FitKeywords, RankKeywords
 from annotruth.models.pairs.registry import PAIR_MODELS
 from annotruth.models.registry import MODELS, find_class
-from annotruth.observations.options import ReadKeywords, ReadKeywordsOfOne
+from annotruth.observations.keywords import ReadKeywords, ReadKeywordsOfOne
 
 ROOT = Path(__file__).resolve().parents[1]
 READ = {field.name for field in dataclasses.fields(at.ReadOptions)}

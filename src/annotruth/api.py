@@ -10,7 +10,8 @@ from annotruth.errors import InputError, check_path, shown
 from annotruth.fitting import fit
 from annotruth.models.em import ProgressCallback
 from annotruth.models.result import QUESTIONS_MANIFEST, Fit
-from annotruth.observations.options import ReadKeywords, ReadOptions, names_keywords
+from annotruth.observations.keywords import ReadKeywords
+from annotruth.observations.options import ReadOptions, names_keywords
 
 if TYPE_CHECKING:
     from annotruth.questions.result import QuestionFits

@@ -27,12 +27,12 @@ from annotruth.models import base_fit
 from annotruth.models.base import Estimator
 from annotruth.models.base_fit import SETS
 from annotruth.models.em import Progress, ProgressCallback, start_stage
-from annotruth.models.options import FitKeywords, OptionsBase, settings_of
+from annotruth.models.options import FitKeywords, OptionsBase
 from annotruth.models.registry import (
     AUTO,
     DEFAULT_MODEL,
-    check_classifier,
     check_out_of_core,
+    check_use_of_classifier,
     make_estimator,
 )
 from annotruth.models.result import Fit, is_fit
@@ -45,6 +45,7 @@ from annotruth.observations.options import (
 )
 from annotruth.observations.scale import MANY_NUMBERS, parse_numbers
 from annotruth.observations.validate import input_warnings
+from annotruth.warm_start import as_before, check_continues
 
 if TYPE_CHECKING:
     from annotruth.questions.result import QuestionFits
@@ -228,7 +229,7 @@ def fit_labels(request: FitRequest) -> Fit:
     previous: Fit | None = None
     if "warm_start" in special:
         previous = bound("load_fit")(special["warm_start"], "labels")
-        request = _as_before(request, previous)
+        request = as_before(request, previous)
     data, read, progress = request.data, request.read, request.progress
     estimator = _named_estimator(request)
     campaign = Campaign() if previous is None else previous.campaign
@@ -238,7 +239,7 @@ def fit_labels(request: FitRequest) -> Fit:
         campaign = saved.campaign if previous is None else campaign
     engine = get_engine("memory") if estimator is None else estimator.engine_for(data)
     if previous is not None:
-        _check_continues(previous, estimator, engine)
+        check_continues(previous, estimator, engine)
     if special:
         _check_special(request, estimator, engine)
     start_stage(progress, reading_stage(data))
@@ -281,45 +282,9 @@ def fit_labels(request: FitRequest) -> Fit:
 def _fit_sets(request: FitRequest, data: Any) -> Fit:
     from annotruth.sets.model import fit_sets
 
-    refused = dict(request.special)
-    # Of answers that were read already, it was refused then.
-    if not isinstance(data, Labels):
-        refused["annotator_prior"] = request.annotator_prior
-    for name, value in refused.items():
-        if value is not None:
-            raise InputError(f"{option(name)} is not for sets of labels: leave it out")
     found = fit_sets(request, data)
     _LOGGER.info("%s after %d iterations: %s", found.model, found.n_iter, found.stop_reason)
     return found
-
-
-def _as_before(request: FitRequest, previous: Fit) -> FitRequest:
-    """Return the request with the model, options and scale of a fit, unless others are given."""
-    on_scale = isinstance(request.data, Labels) or is_fit(request.data)  # these have a scale
-    if not on_scale and not request.read.changed().keys() & {"scale", "categories", "bins"}:
-        scale = previous.data.scale
-        if scale.edges is not None:
-            read = replace(request.read, bins=scale.edges.tolist())
-        else:
-            categories = scale.categories.to_pylist()
-            read = replace(request.read, scale=scale.kind, categories=categories)
-        request = replace(request, read=read)
-    if request.model is None:
-        options = {**settings_of(previous), **request.options}
-        request = replace(request, model=previous.model, options=options)
-    return request
-
-
-def _check_continues(previous: Fit, estimator: Estimator | None, engine: Engine) -> None:
-    """Refuse another model than that of the fit that is continued, and other machines."""
-    if previous.kind == "distributed" or engine.capabilities.distributed:
-        raise InputError(f"{option('warm_start')} is for labels on this machine: leave it out")
-    name = AUTO if estimator is None else estimator.name
-    if previous.model != name:
-        raise InputError(
-            f"{option('warm_start')} is a fit of {previous.model}, not of {name}: leave it out, or "
-            "choose that model"
-        )
 
 
 def _named_estimator(request: FitRequest) -> Estimator | None:
@@ -356,17 +321,7 @@ def _check_special(request: FitRequest, estimator: Estimator | None, engine: Eng
     """Refuse a classifier, groups and machines that cannot be used, before labels are read."""
     special, read = request.special, request.read
     if "classifier" in special:
-        if estimator is None:
-            raise InputError(
-                f"{AUTO} compares models without a classifier: name one that takes it "
-                f"({option('model', DEFAULT_MODEL)}), or leave out {option('classifier')}"
-            )
-        check_classifier(estimator, engine)
-        if read.memory is not None:
-            raise InputError(
-                f"a classifier needs the labels in memory: leave out {option('memory')} or "
-                f"{option('classifier')}"
-            )
+        check_use_of_classifier(estimator, engine, on_disk=read.memory is not None)
     check_analyses(special, estimator, engine, read)
 
 

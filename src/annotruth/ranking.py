@@ -30,12 +30,8 @@ from annotruth.models.result import RankFit, is_fit
 from annotruth.models.storage import load_fit
 from annotruth.observations import Comparisons
 from annotruth.observations.append import append_comparisons
-from annotruth.observations.options import (
-    Campaign,
-    ReadKeywords,
-    ReadOptions,
-    names_keywords,
-)
+from annotruth.observations.keywords import ReadKeywords
+from annotruth.observations.options import Campaign, ReadOptions, names_keywords
 from annotruth.observations.pairs.columns import OF_BOTH_SIDES
 from annotruth.observations.pairs.table import BOTH_BAD
 from annotruth.selection.choose import Choice, choose_among

@@ -5,8 +5,8 @@ import pyarrow as pa
 import pytest
 
 import annotruth as at
-from annotruth.observations.candidates import label_candidates
-from annotruth.observations.responses import find_boxes, read_boxes
+from annotruth.observations.columns.candidates import label_candidates
+from annotruth.observations.columns.responses import find_boxes, read_boxes
 
 ROWS = [(item, who) for item in range(4) for who in "abc"]
 TRUE = {(0, "a"): "cat", (1, "b"): "dog"}

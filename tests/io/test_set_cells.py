@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 import annotruth as at
-from annotruth.observations.set_cells import find_separator
+from annotruth.observations.columns.set_cells import find_separator
 
 SETS = [["A", "B"], ["B"], ["A"], ["A", "C"], ["B", "C"], ["A", "B", "C"], ["C"], ["A", "B"]]
 

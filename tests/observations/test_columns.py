@@ -8,7 +8,7 @@ import pytest
 
 from annotruth.errors import InputError
 from annotruth.observations import Labels
-from annotruth.observations.frames import (
+from annotruth.observations.columns.names import (
     LABEL_ROLES,
     TRUTH_ROLES,
     describe_columns,

@@ -9,7 +9,7 @@ from tests.questions.conftest import HOSTILE
 
 import annotruth as at
 from annotruth.models.result import Fit
-from annotruth.observations.questions import rows_of_question
+from annotruth.observations.columns.questions import rows_of_question
 
 
 def test_fits_are_a_mapping_of_questions(fits):

@@ -8,7 +8,7 @@ import pytest
 
 import annotruth as at
 from annotruth.observations import Labels, Scale
-from annotruth.observations.questions import rows_of_question
+from annotruth.observations.columns.questions import rows_of_question
 from annotruth.questions import sharing
 from annotruth.questions.sharing import ReliabilityEvidence, SharedEvidence, choose_sharing
 from annotruth.selection.heldout import HeldOut

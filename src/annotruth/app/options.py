@@ -5,27 +5,31 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable, Mapping
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, TypeAlias, get_type_hints
+from typing import Annotated, Any, Literal, NamedTuple, TypeAlias, get_type_hints
 
 import typer
 
 from annotruth.app import console
 from annotruth.app.commands.serve import Service
+from annotruth.app.flags import (
+    FILE,
+    FLAG,
+    NUMBER,
+    READ_FLAGS,
+    SHARED_OUTPUT_FLAGS,
+    SHARED_READ_FLAGS,
+    TEXT,
+    TEXTS,
+    Flags,
+)
 from annotruth.app.outputs import Outputs
-from annotruth.app.values import parse_bins, parse_drop, parse_list, parse_pairs
+from annotruth.app.values import make_read_options
 from annotruth.io.formats import INPUT_FORMATS
 from annotruth.models.pairs.registry import DEFAULT_PAIR_MODEL, PAIR_MODELS
 from annotruth.models.registry import DEFAULT_MODEL, MODELS
 
-if TYPE_CHECKING:
-    from annotruth.observations.options import ReadOptions
-
 Command: TypeAlias = Callable[..., None]
 """A command as it is declared: a function whose parameters are its arguments and options."""
-
-Flags: TypeAlias = Mapping[str, tuple[Any, Any]]
-"""Types and defaults of flags."""
 
 ALL_QUESTIONS = "all"
 """The value of ``--question`` for every question of LABELS."""
@@ -326,80 +330,40 @@ def _annotated(command: str, name: str, kind: Any) -> Any:
     return Annotated[kind, info]
 
 
-_TEXT, _FILE, _FLAG = (str | None, None), (Path | None, None), (bool, False)
-_TEXTS, _NUMBER = (list[str] | None, None), (float | None, None)
-
-_SHARED_READ_FLAGS: Flags = {
-    "columns": _TEXT,
-    "duplicates": (Literal["refuse", "keep", "last"], "refuse"),
-    "input_format": _TEXT,
-    "question": _TEXT,
-    "query": _TEXT,
-    "sets": _FLAG,
-    "separator": _TEXT,
-    "covariates": _TEXT,
-    "content": _TEXT,
-    "drop": _TEXT,
-    "max_size": _TEXT,
-    "outcomes": _TEXT,
-}
-
-READ_FLAGS: Flags = {
-    "scale": (Literal["auto", "nominal", "ordinal"], "auto"),
-    "categories": _TEXT,
-    "bins": _TEXT,
-    **_SHARED_READ_FLAGS,
-}
-"""The flags for reading labels."""
-
-_SHARED_OUTPUT_FLAGS: Flags = {
-    "out": _TEXT,
-    "save": _FILE,
-    "price": _NUMBER,
-    "format_": (Literal["csv", "parquet", "json"], "csv"),
-    "safe_cells": _FLAG,
-    "report": _FILE,
-    "title": _TEXT,
-    "keep": _FILE,
-    "force": _FLAG,
-}
-
-_MACHINES: Flags = {"machines": _TEXTS, "machine_margin": _NUMBER}
+_MACHINES: Flags = {"machines": TEXTS, "machine_margin": NUMBER}
 
 # The flags that commands have in place of parameters such as ``read`` and ``outputs``.
 _EXPANDED: Mapping[str, Flags] = {
     "read": READ_FLAGS,
     "fit.read": {
         **{name: flag for name, flag in READ_FLAGS.items() if name != "outcomes"},
-        "memory": _TEXT,
+        "memory": TEXT,
     },
-    "update.read": _SHARED_READ_FLAGS,
-    "open_.read": dict.fromkeys(
-        ("columns", "input_format", "question", "query", "max_size"), _TEXT
-    ),
+    "update.read": SHARED_READ_FLAGS,
+    "open_.read": dict.fromkeys(("columns", "input_format", "question", "query", "max_size"), TEXT),
     "rank.read": dict.fromkeys(
-        ("columns", "outcomes", "question", "query", "covariates", "drop", "max_size"), _TEXT
+        ("columns", "outcomes", "question", "query", "covariates", "drop", "max_size"), TEXT
     ),
     "outputs": {
-        **_SHARED_OUTPUT_FLAGS,
-        "soft": _FILE,
+        **SHARED_OUTPUT_FLAGS,
+        "soft": FILE,
         "soft_readout": (Literal["right", "opinion"] | None, None),
-        "predictions": _FILE,
-        "label_studio": _TEXT,
+        "predictions": FILE,
+        "label_studio": TEXT,
     },
     "service": {
         "ctx": (typer.Context, inspect.Parameter.empty),
-        "database": _TEXT,
-        "folder": _FILE,
+        "database": TEXT,
+        "folder": FILE,
     },
-    "fit.analyses": {"annotators": _FILE, "by": _TEXTS, **_MACHINES},
+    "fit.analyses": {"annotators": FILE, "by": TEXTS, **_MACHINES},
     "rank.analyses": _MACHINES,
-    "rank.outputs": {**_SHARED_OUTPUT_FLAGS, "preferences": _FILE},
+    "rank.outputs": {**SHARED_OUTPUT_FLAGS, "preferences": FILE},
     "next_.outputs": {
-        **dict.fromkeys(("out", "label_studio", "assign_format"), _TEXT),
-        **dict.fromkeys(("keep", "predictions", "assign"), _FILE),
-        "price": _NUMBER,
-        "force": _FLAG,
+        **dict.fromkeys(("out", "label_studio", "assign_format"), TEXT),
+        **dict.fromkeys(("keep", "predictions", "assign"), FILE),
+        "price": NUMBER,
+        "force": FLAG,
     },
 }
 
@@ -450,26 +414,6 @@ def with_options(command: Command) -> Command:
     with_flags.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     with_flags.__annotations__ = {each.name: each.annotation for each in parameters}
     return with_flags
-
-
-def make_read_options(**flags: Any) -> ReadOptions:
-    """Return the `ReadOptions` for the flags as they were typed."""
-    from annotruth.observations.options import ReadOptions  # loads PyArrow
-
-    parsers: Mapping[str, Callable[[Any], Any]] = {
-        "columns": lambda text: parse_pairs(text, "--columns") or None,
-        "outcomes": lambda text: parse_pairs(text, "--outcomes") or None,
-        "categories": parse_list,
-        "covariates": parse_list,
-        "content": parse_list,
-        "bins": parse_bins,
-        "drop": parse_drop,
-    }
-    given = {}
-    for name, value in flags.items():
-        if value is not None:
-            given[name] = parsers[name](value) if name in parsers else value
-    return ReadOptions(**given)
 
 
 # What makes a command's parameter of the flags in its place.

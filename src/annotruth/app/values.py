@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import csv
 import io
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from annotruth.errors import InputError
+
+if TYPE_CHECKING:
+    from annotruth.observations.options import ReadOptions
 
 _EXAMPLE_PAIRS = {
     "--columns": "item=image,annotator=worker",
@@ -122,3 +126,23 @@ def _parse_value(text: str) -> Any:
         except ValueError:
             continue
     return text
+
+
+def make_read_options(**flags: Any) -> ReadOptions:
+    """Return the `ReadOptions` for the flags as they were typed."""
+    from annotruth.observations.options import ReadOptions  # loads PyArrow
+
+    parsers: Mapping[str, Callable[[Any], Any]] = {
+        "columns": lambda text: parse_pairs(text, "--columns") or None,
+        "outcomes": lambda text: parse_pairs(text, "--outcomes") or None,
+        "categories": parse_list,
+        "covariates": parse_list,
+        "content": parse_list,
+        "bins": parse_bins,
+        "drop": parse_drop,
+    }
+    given = {}
+    for name, value in flags.items():
+        if value is not None:
+            given[name] = parsers[name](value) if name in parsers else value
+    return ReadOptions(**given)

@@ -21,7 +21,7 @@ from annotruth.models.confusion.mace import MACEEquations, MACEParameters
 from annotruth.models.em import History, ProgressCallback, Steps
 from annotruth.models.latent_classes import ExpectedCounts
 from annotruth.observations import Labels, LabelSummary
-from annotruth.observations.frames import LABEL_ROLES
+from annotruth.observations.columns.names import LABEL_ROLES
 
 P = TypeVar("P")
 

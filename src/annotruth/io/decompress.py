@@ -16,8 +16,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from annotruth.errors import InputError, OutputError, option, shorten
+from annotruth.observations.columns.names import LABEL_ROLES
 from annotruth.observations.disk import Disk, format_size
-from annotruth.observations.frames import LABEL_ROLES
 from annotruth.observations.scale import is_text
 
 VALUE_BYTES = 24

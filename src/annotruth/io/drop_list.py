@@ -26,8 +26,9 @@ from annotruth.errors import (
 from annotruth.io.content import check_utf8, read_content
 from annotruth.io.parse import read_table
 from annotruth.io.sources import file_errors_reported, file_named_in_errors
+from annotruth.observations.columns.names import find_columns
 from annotruth.observations.encode import match_ids, to_text
-from annotruth.observations.frames import as_arrow, find_columns, make_column, to_arrow
+from annotruth.observations.frames import as_arrow, make_column, to_arrow
 from annotruth.observations.options import ReadOptions
 from annotruth.observations.pairs.table import Comparisons
 from annotruth.observations.scale import to_plain

@@ -20,34 +20,25 @@ from annotruth.io.content import DATABASE_TITLE, FileContent, read_content
 from annotruth.io.databases import read_database
 from annotruth.io.formats.source import Source
 from annotruth.io.json_lines import is_json_list
-from annotruth.io.kinds import Kind, LabelKind, PairKind
+from annotruth.io.kinds import Kind, PairKind
+from annotruth.io.label_kind import LabelKind
 from annotruth.io.parse import local_copy, open_content, parse_opened
 from annotruth.io.readers import combine
 from annotruth.io.sources import LabelFile, file_errors_reported, find_files, source_name
 from annotruth.observations import Labels, Scale
 from annotruth.observations.build import LabelColumns
-from annotruth.observations.candidates import propose_columns, propose_pair_columns
-from annotruth.observations.evidence import ColumnSummary, summarize_columns
-from annotruth.observations.frames import (
-    LABEL_ROLES,
-    ColumnsNotFoundError,
-    as_arrow,
-    default_frame,
-    from_arrow,
-    records_to_arrow,
-)
-from annotruth.observations.options import (
-    ALL_QUESTIONS,
-    ReadKeywords,
-    ReadOptions,
-    names_keywords,
-)
-from annotruth.observations.questions import (
+from annotruth.observations.columns.candidates import propose_columns, propose_pair_columns
+from annotruth.observations.columns.evidence import ColumnSummary, summarize_columns
+from annotruth.observations.columns.names import LABEL_ROLES, ColumnsNotFoundError
+from annotruth.observations.columns.questions import (
     QUESTION,
     QuestionsFoundError,
     find_question_column,
     without_question_column,
 )
+from annotruth.observations.frames import as_arrow, default_frame, from_arrow, records_to_arrow
+from annotruth.observations.keywords import ReadKeywords
+from annotruth.observations.options import ALL_QUESTIONS, ReadOptions, names_keywords
 
 MAX_ROWS = 100_000
 """The first rows of a file that are looked at."""
@@ -195,7 +186,8 @@ class _Attempt:
 
     def opened(self) -> OpenedFile:
         """Return what was found."""
-        problem, commands, made, table = "", [], None, self._table()
+        problem, commands, table = "", [], self._table()
+        made: Any = None
         try:
             made, changes = self._labels({})
         except InputError as error:
@@ -216,7 +208,8 @@ class _Attempt:
         if made is None and not commands and self._no_table is not None:
             raise self._no_table
         if made is not None:
-            problem, commands = "", [self._command(made, changes)]
+            command = "fit" if isinstance(made, Labels) else "rank"
+            problem, commands = "", [self._typed(command, changes)]
         made = made or self._example
         if made is not None and (
             table is None or not self._roles or not {*self._roles.values()} <= {*table.column_names}
@@ -275,7 +268,7 @@ class _Attempt:
         """Return the commands among which the caller has to choose; each of them can be read."""
         commands: list[str] = []
         every: list[dict[str, Any]] = [{"question": name} for name in self._questions()]
-        of_all = [self._fit({"question": ALL_QUESTIONS})] if len(every) > 1 else []
+        of_all = [self._typed("fit", {"question": ALL_QUESTIONS})] if len(every) > 1 else []
         if table is not None and not every and self._known is not None:
             given = dict(without_question_column(self._read).columns or {})
             pair, labels = propose_columns(table, self._known | given)
@@ -288,7 +281,7 @@ class _Attempt:
         for changes in every[:3]:
             with suppress(InputError):
                 self._example, options = self._labels(changes)
-                commands.append(self._fit(options))
+                commands.append(self._typed("fit", options))
         names = [] if table is None else table.column_names
         asked = every and find_question_column(names, self._read.columns)
         if asked:
@@ -313,14 +306,6 @@ class _Attempt:
         except InputError:
             pass
         return ()
-
-    def _command(self, made: Any, changes: Mapping[str, Any]) -> str:
-        if isinstance(made, Labels):
-            return self._fit(changes)
-        return self._typed("rank", {})
-
-    def _fit(self, changes: Mapping[str, Any]) -> str:
-        return self._typed("fit", changes)
 
     def _typed(self, command: str, changes: Mapping[str, Any]) -> str:
         """Return a command for the caller's options with some changes."""

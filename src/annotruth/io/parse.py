@@ -20,9 +20,9 @@ from annotruth.io.formats.source import Source
 from annotruth.io.json_lines import is_json_list
 from annotruth.io.kinds import Kind
 from annotruth.io.sources import LabelFile, file_errors_reported
-from annotruth.observations.candidates import CANDIDATE_ROWS
+from annotruth.observations.columns.candidates import CANDIDATE_ROWS
+from annotruth.observations.columns.names import ColumnsNotFoundError
 from annotruth.observations.encode import restore_text
-from annotruth.observations.frames import ColumnsNotFoundError, records_to_arrow
 from annotruth.observations.options import ReadOptions
 
 
@@ -101,7 +101,7 @@ def _parse_records(source: Source, kind: Kind) -> Any:
         kind.choose(list(source.first))
     except ColumnsNotFoundError as error:
         try:
-            return kind.parse_by_values(lambda: records_to_arrow(list(source.records())), error)
+            return kind.parse_by_values(source.record_table, error)
         except ColumnsNotFoundError as proposal:
             if proposal is not error:
                 raise
@@ -123,8 +123,7 @@ def read_table(
     with file_errors_reported(path), local_copy(path, max_size) as file:
         content = read_content(Path(file), max_size=max_size, sheet=sheet)
         if content.kind == "json" and is_json_list(content.data):
-            records = list(Source(Path(file), content).records())
-            return records_to_arrow(records)
+            return Source(Path(file), content).record_table()
         table = read_columns(content, lambda names: names)
         if content.kind != "text":
             return table

@@ -14,7 +14,8 @@ from annotruth.errors import InputError, hide_credentials, is_database_url, is_u
 from annotruth.io.batches import read_batches, read_start
 from annotruth.io.content import read_content
 from annotruth.io.drop_list import leave_out
-from annotruth.io.kinds import Kind, LabelKind, PairKind
+from annotruth.io.kinds import Kind, PairKind
+from annotruth.io.label_kind import LabelKind
 from annotruth.io.parse import load_table, local_copy, open_content, parse_opened
 from annotruth.io.sources import (
     LabelFile,
@@ -28,10 +29,11 @@ from annotruth.io.sources import (
     source_name,
 )
 from annotruth.observations import Comparisons, Labels
-from annotruth.observations.candidates import CANDIDATE_ROWS
+from annotruth.observations.columns.candidates import CANDIDATE_ROWS
+from annotruth.observations.columns.names import ColumnsNotFoundError
 from annotruth.observations.disk import Disk, parse_size
-from annotruth.observations.frames import ColumnsNotFoundError
-from annotruth.observations.options import ReadKeywords, ReadOptions, names_keywords
+from annotruth.observations.keywords import ReadKeywords
+from annotruth.observations.options import ReadOptions, names_keywords
 
 
 def is_source(data: Any) -> bool:

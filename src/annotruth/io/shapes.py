@@ -27,14 +27,11 @@ from annotruth.io.formats.nested import (
     describe_order,
     nested_rows,
 )
+from annotruth.observations.columns.names import LABEL_ROLES, NAMES_OF, find_columns, pass_columns
 from annotruth.observations.frames import (
-    LABEL_ROLES,
-    NAMES_OF,
     default_frame,
     distributed_library,
-    find_columns,
     make_column,
-    pass_columns,
     tuples_to_arrow,
 )
 from annotruth.observations.options import ParsedLabels, ReadOptions

@@ -1,12 +1,13 @@
-"""Names and files of a source, and errors of one line that name the file."""
+"""Names and files of a source, several files of one kind, and errors of one line that name the file."""
 
 from __future__ import annotations
 
 import errno
 import glob
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -22,10 +23,15 @@ from annotruth.errors import (
     is_url,
     listed,
     one_line,
+    option,
     printable,
     shorten,
 )
-from annotruth.observations.frames import ColumnsNotFoundError
+from annotruth.observations.columns.names import ColumnsNotFoundError
+from annotruth.observations.encode import common_type, to_text
+from annotruth.observations.frames import is_list
+from annotruth.observations.options import ParsedLabels
+from annotruth.observations.scale import to_plain
 
 LabelFile = str | os.PathLike[str]
 """One file: its path or URL, or - for standard input."""
@@ -204,3 +210,75 @@ def file_named_in_errors(data: Any) -> Iterator[None]:
         if str(error).startswith(printable(f"{name}: ")):
             raise
         raise type(error)(f"{name}: {error}") from error
+
+
+def labels_made_alike(
+    parts: Mapping[LabelFile, ParsedLabels],
+) -> dict[LabelFile, ParsedLabels]:
+    """Return labels of several files in the same columns and types; refuse others."""
+    name, first = source_name(next(iter(parts))), next(iter(parts.values()))
+    for file, part in parts.items():
+        with file_errors_reported(file):
+            check_same_columns(part.table.column_names, first.table.column_names, name)
+            if list(part.categories or ()) != list(first.categories or ()):
+                raise InputError(
+                    f"its categories are not those of {name}: pass all of them "
+                    f"({option('categories', ['A', 'B', 'C'])})"
+                )
+    parts, schema = _with_common_sets(parts), pa.schema([])
+    for file, part in parts.items():
+        with file_errors_reported(file):
+            schema = _common_schema(schema, part.table.schema, name)
+    return {
+        file: replace(part, table=part.table.select(schema.names).cast(schema))
+        for file, part in parts.items()
+    }
+
+
+def _with_common_sets(parts: Mapping[LabelFile, ParsedLabels]) -> dict[LabelFile, ParsedLabels]:
+    """Return the files with sets of labels in all of them, if one has sets.
+
+    A file in which every answer has one label does not say whether several may be chosen.
+    """
+
+    def lists(part: ParsedLabels) -> set[str]:
+        return {field.name for field in part.table.schema if is_list(field.type)}
+
+    some = set().union(*map(lists, parts.values()))
+    return {
+        file: _with_sets(part, some) if some - lists(part) else part for file, part in parts.items()
+    }
+
+
+def _with_sets(part: ParsedLabels, names: Iterable[str]) -> ParsedLabels:
+    """Return a file whose labels, in the columns of these names, are sets of one label."""
+    if part.as_sets is not None:
+        table, gold = part.as_sets()
+        return replace(part, table=table, gold=gold)
+    table = part.table
+    for name in names:
+        column = table.column(name)
+        if not is_list(column.type):
+            labels = to_text(to_plain(column)).to_pylist()
+            sets = [None if label is None else [label] for label in labels]
+            place = table.column_names.index(name)
+            table = table.set_column(place, name, pa.array(sets, pa.list_(pa.string())))
+    return replace(part, table=table)
+
+
+def _common_schema(schema: pa.Schema, other: pa.Schema, first_name: str) -> pa.Schema:
+    """Return the types that the columns of all files have, such as decimals for whole numbers."""
+    other = other.remove_metadata()
+    if not schema.names:
+        return other
+    for field in other:
+        before = schema.field(field.name).type
+        try:
+            common_type(before, field.type)
+        except pa.ArrowException:
+            kinds = [getattr(kind, "value_type", kind) for kind in (field.type, before)]
+            raise InputError(
+                f"column {field.name!r} is {kinds[0]}, and that of {first_name} is {kinds[1]}: "
+                "convert one of them"
+            ) from None
+    return pa.unify_schemas([schema, other], promote_options="permissive")

@@ -15,7 +15,7 @@ from annotruth.analyses.advice.pairs.advice import PairAdvice
 from annotruth.errors import shorten
 from annotruth.io.opened import OpenedFile
 from annotruth.models.result import Fit
-from annotruth.report.explain import Explanation
+from annotruth.report.explain import Explanation, to_json
 from annotruth.report.rank_verdict import rank_trust
 from annotruth.report.verdict import trust_of
 
@@ -156,11 +156,8 @@ def _short(row: Row) -> Row:
 
 
 def _value(value: Any) -> Any:
-    if isinstance(value, float):
-        return float(f"{value:.4g}") if np.isfinite(value) else None
-    if value is None or isinstance(value, bool | int):
-        return value
-    return shorten(str(value), _MAX_TEXT)
+    plain = to_json(value, 4)
+    return shorten(plain, _MAX_TEXT) if isinstance(plain, str) else plain
 
 
 def _sentence(trust: Any) -> str:

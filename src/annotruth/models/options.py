@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from annotruth.engines import AUTO, ENGINES
 from annotruth.errors import InputError, did_you_mean
-from annotruth.observations.options import ReadKeywords, ReadKeywordsOfOne, ReadOptions
+from annotruth.observations.keywords import ReadKeywords, ReadKeywordsOfOne
+from annotruth.observations.options import ReadOptions
 from annotruth.observations.validate import check_option
 
 if TYPE_CHECKING:

@@ -156,6 +156,21 @@ def check_classifier(estimator: Estimator, engine: Engine) -> None:
     engine.capabilities.check(engine.name, "classifier")
 
 
+def check_use_of_classifier(estimator: Estimator | None, engine: Engine, *, on_disk: bool) -> None:
+    """Refuse a classifier if no model is named, or if it cannot be used, also with labels on disk."""
+    if estimator is None:
+        raise InputError(
+            f"{AUTO} compares models without a classifier: name one that takes it "
+            f"({option('model', DEFAULT_MODEL)}), or leave out {option('classifier')}"
+        )
+    check_classifier(estimator, engine)
+    if on_disk:
+        raise InputError(
+            f"a classifier needs the labels in memory: leave out {option('memory')} or "
+            f"{option('classifier')}"
+        )
+
+
 def check_distributed(estimator: Estimator) -> None:
     """Refuse a distributed engine if the model cannot run there."""
     if not estimator.capabilities.distributed:

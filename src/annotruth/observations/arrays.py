@@ -16,9 +16,10 @@ from numpy.typing import NDArray
 from annotruth.errors import counted
 from annotruth.kernels import find_kernel
 from annotruth.kernels.arrays import Block, slices
+from annotruth.observations.columns.names import LABEL_ROLES, TIME_ROLES
 from annotruth.observations.disk import Disk
 from annotruth.observations.encode import decode_table
-from annotruth.observations.frames import LABEL_ROLES, TIME_ROLES, as_arrow
+from annotruth.observations.frames import as_arrow
 from annotruth.observations.layout import RowCodes, to_row_order
 from annotruth.observations.scale import Scale
 

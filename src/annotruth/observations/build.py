@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import warnings
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -14,16 +13,23 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from annotruth.errors import (
-    AnnotruthWarning,
-    ComparisonsError,
     InputError,
-    function,
-    listed,
     option,
 )
 from annotruth.kernels.arrays import slices
 from annotruth.observations import sets, validate
 from annotruth.observations.arrays import REPLACED, Covariates
+from annotruth.observations.bins import make_bins
+from annotruth.observations.columns.names import (
+    LABEL_ROLES,
+    check_annotator_column,
+    check_further_columns,
+    describe_columns,
+    find_columns,
+    find_time_columns,
+    refuse_comparisons,
+    warn_of_unused_times,
+)
 from annotruth.observations.covariates import (
     content_of_items,
     join_times,
@@ -40,20 +46,7 @@ from annotruth.observations.encode import (
     restore_text,
     to_integers,
 )
-from annotruth.observations.frames import (
-    LABEL_ROLES,
-    TIME_NAMES,
-    TIME_ROLES,
-    as_arrow,
-    as_numpy,
-    check_annotator_column,
-    check_further_columns,
-    default_frame,
-    describe_columns,
-    find_columns,
-    is_list,
-    spelling,
-)
+from annotruth.observations.frames import as_arrow, as_numpy, default_frame, is_list
 from annotruth.observations.layout import (
     ArrangedRows,
     RowCodes,
@@ -65,7 +58,6 @@ from annotruth.observations.scale import (
     Scale,
     infer_scale,
     judge_order,
-    make_bins,
     take_binary_codes_as_classes,
     to_plain,
 )
@@ -132,76 +124,6 @@ class TableBuilder:
         if self._n_sources == 1:
             return each
         return f"{self._n_sources:,} files" + (f", each {each}" if each else "")
-
-
-# Columns by which exports of platforms are known: their own formats read them, even
-# where other columns of theirs have names as in a long table.
-_PLATFORM_COLUMNS = (
-    {"annotator", "annotation_id", "lead_time"},
-    {"_unit_id", "_worker_id"},
-    {"_unit_id", "_golden", "_unit_state"},
-    {"classification_id", "workflow_id"},
-    {"HITId", "WorkerId"},
-    {"ASSIGNMENT:worker_id"},
-    {"_input_hash", "_task_hash"},
-    {"subject_id", "reducer"},
-    {"trial_type", "trial_index", "time_elapsed"},
-    {"Participant Private ID", "Zone Type"},
-    {"participant.code", "session.code"},
-    {"StartDate", "RecordedDate", "ResponseId"},
-)
-
-
-def is_platform_export(names: Iterable[str]) -> bool:
-    """Return whether a table has the columns by which a platform's export is known."""
-    found = set(names)
-    of_potato = any(":::" in name for name in found)
-    return of_potato or any(columns <= found for columns in _PLATFORM_COLUMNS)
-
-
-_SIDES = ({"left", "right"}, {"model_a", "model_b"}, {"winner", "loser"})
-_BOX = {"top", "bottom"}  # beside left and right, the places of a box in a picture
-
-
-def refuse_comparisons(names: Iterable[str], given: Mapping[str, str] | None) -> None:
-    """Refuse a table whose columns are those of pair comparisons where labels are read."""
-    found = {name.strip().lower() for name in names}
-    if given or "item" in found or found & _BOX:
-        return
-    if any(sides <= found for sides in _SIDES):
-        raise ComparisonsError(
-            f"these are comparisons of pairs (columns {listed(names)}), not labels: rank the items "
-            f"with {function('rank')}"
-        )
-
-
-def find_time_columns(
-    names: Sequence[str], given: Mapping[str, str], used: Iterable[str]
-) -> dict[str, str]:
-    """Return the column of each of `TIME_ROLES` that a table has, as named by the caller or usually.
-
-    ``used`` are columns that have another role.
-    """
-    check_further_columns("times", names, list(given.values()), list(used))
-    taken = {*used, *given.values()}
-    by_spelling = {spelling(name): name for name in reversed(names) if name not in taken}
-    found = dict(given)
-    for role in TIME_ROLES:
-        known = map(by_spelling.get, map(spelling, TIME_NAMES[role]))
-        column = next(filter(None, known), None)
-        if column is not None:
-            found.setdefault(role, column)
-    return {role: found[role] for role in TIME_ROLES if role in found}
-
-
-def warn_of_unused_times(names: Sequence[str], used: Iterable[str], where: str) -> None:
-    """Warn of columns of times that are not read, because of where labels are."""
-    found = [repr(name) for name in find_time_columns(names, {}, used).values()]
-    if found:
-        what = f"column {found[0]} is" if len(found) == 1 else f"columns {listed(found)} are"
-        warnings.warn(
-            f"{what} not used: labels {where} do not carry times", AnnotruthWarning, stacklevel=2
-        )
 
 
 class LabelColumns(NamedTuple):

@@ -7,13 +7,13 @@ import math
 from collections.abc import Callable, Mapping, Sequence, Sized
 from contextlib import suppress
 from dataclasses import dataclass, field, fields, replace
-from typing import Any, TypedDict, TypeVar, get_args
+from typing import Any, TypeVar, get_args
 
 import pyarrow as pa
 
 from annotruth.errors import InputError, NoQuestionsError, did_you_mean, option, setting, shown
 from annotruth.observations import validate
-from annotruth.observations.frames import TIME_ROLES, check_column_roles
+from annotruth.observations.columns.names import TIME_ROLES, check_column_roles
 from annotruth.observations.layout import DuplicatePolicy
 from annotruth.observations.scale import Bins, ScaleKind
 
@@ -241,33 +241,6 @@ class ReadOptions:
 
 
 _OF_FITTING = ("model", "gold", "annotator_prior", "drop")  # all others are options of the model
-
-
-class ReadKeywordsOfOne(TypedDict, total=False):
-    """The fields of `ReadOptions` but ``question``, as keywords of functions, for type checkers."""
-
-    columns: Mapping[str, str] | None
-    scale: ScaleKind
-    categories: Sequence[Any] | None
-    duplicates: DuplicatePolicy
-    bins: Bins | None
-    covariates: Sequence[str]
-    content: Sequence[str]
-    sets: bool
-    separator: str | None
-    input_format: str | None
-    query: str | None
-    memory: str | int | None
-    max_size: str | int | None
-    drop: Any
-    further: Sequence[str]
-    outcomes: Mapping[str, str] | None
-
-
-class ReadKeywords(ReadKeywordsOfOne, total=False):
-    """The fields of `ReadOptions` as keywords of functions, for type checkers."""
-
-    question: str | None
 
 
 def names_keywords(keywords: type) -> Callable[[Function], Function]:

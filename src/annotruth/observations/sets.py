@@ -17,11 +17,12 @@ from numpy.typing import NDArray
 
 from annotruth.errors import InputError, counted, listed, option, shown
 from annotruth.observations.arrays import LabelArrays
+from annotruth.observations.columns.names import TRUTH_ROLES, find_columns
+from annotruth.observations.columns.set_cells import propose_separator, split_known
 from annotruth.observations.covariates import to_array
-from annotruth.observations.frames import TRUTH_ROLES, as_arrow, find_columns, is_list
+from annotruth.observations.frames import as_arrow, is_list
 from annotruth.observations.options import ReadOptions
 from annotruth.observations.scale import Scale, is_text, to_plain
-from annotruth.observations.set_cells import propose_separator, split_known
 from annotruth.observations.truth import match_rows, truth_table
 from annotruth.observations.validate import missing
 

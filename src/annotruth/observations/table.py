@@ -16,8 +16,9 @@ from annotruth.observations import validate
 from annotruth.observations.arrays import LabelArrays
 from annotruth.observations.encode import match_ids
 from annotruth.observations.frames import as_arrow, default_frame
+from annotruth.observations.keywords import ReadKeywords
 from annotruth.observations.layout import CanonicalOrder, RowCodes, arrange, canonical_orders
-from annotruth.observations.options import ReadKeywords, ReadOptions, names_keywords
+from annotruth.observations.options import ReadOptions, names_keywords
 from annotruth.observations.scale import Scale
 from annotruth.observations.sets import match_known_sets, with_sets
 from annotruth.observations.truth import (

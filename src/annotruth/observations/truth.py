@@ -18,13 +18,12 @@ from annotruth.errors import AnnotruthWarning, InputError, listed, option, short
 from annotruth.kernels.arrays import Codes, Floats
 from annotruth.observations import validate
 from annotruth.observations.arrays import LabelArrays
+from annotruth.observations.columns.names import TRUTH_ROLES, find_columns
 from annotruth.observations.covariates import scatter, to_array
 from annotruth.observations.encode import encode_column, match_ids
 from annotruth.observations.frames import (
-    TRUTH_ROLES,
     ChooseColumns,
     as_arrow,
-    find_columns,
     make_column,
     to_arrow,
     tuples_to_arrow,

@@ -13,7 +13,7 @@ import pyarrow as pa
 from annotruth.engines import get_engine, native_engine
 from annotruth.errors import AnnotruthWarning, InputError, listed, option, shown
 from annotruth.io.drop_list import dropped_annotators, dropped_ids, leave_out
-from annotruth.io.kinds import LabelKind
+from annotruth.io.label_kind import LabelKind
 from annotruth.io.parse import load_table, local_copy, open_content, parse_opened
 from annotruth.io.readers import combine, is_source, labels_of, reading_stage
 from annotruth.io.sources import (
@@ -27,16 +27,16 @@ from annotruth.models.options import settings_of
 from annotruth.models.registry import MODELS, get_model, make_estimator
 from annotruth.models.result import Fit
 from annotruth.observations import Labels
-from annotruth.observations.encode import match_ids
-from annotruth.observations.frames import to_arrow
-from annotruth.observations.options import ParsedLabels, ReadOptions
-from annotruth.observations.questions import (
+from annotruth.observations.columns.questions import (
     QUESTION,
     QuestionsFoundError,
     every_annotator,
     question_names,
     rows_of_question,
 )
+from annotruth.observations.encode import match_ids
+from annotruth.observations.frames import to_arrow
+from annotruth.observations.options import ParsedLabels, ReadOptions
 from annotruth.observations.truth import match_annotator_prior
 from annotruth.questions.result import QuestionFits
 from annotruth.questions.sharing import SharedEvidence, Sharing, choose_sharing

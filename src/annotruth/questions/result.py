@@ -38,9 +38,9 @@ from annotruth.models.storage.entries import (
     check_question_entries,
 )
 from annotruth.models.storage.folder import MANIFEST, WAIT_SECONDS
+from annotruth.observations.columns.questions import concat_questions, every_annotator
 from annotruth.observations.encode import decode_table
 from annotruth.observations.frames import from_arrow
-from annotruth.observations.questions import concat_questions, every_annotator
 from annotruth.questions.sharing import Sharing
 
 _LOCK = ".lock"

@@ -48,8 +48,8 @@ from annotruth.models.base import Estimator
 from annotruth.models.em import ProgressCallback
 from annotruth.models.result import Fit
 from annotruth.observations import Labels
+from annotruth.observations.columns.questions import every_annotator
 from annotruth.observations.encode import match_ids
-from annotruth.observations.questions import every_annotator
 from annotruth.observations.truth import MAX_PSEUDO_COUNT
 from annotruth.selection.choose import first_folds
 from annotruth.selection.heldout import HeldOut, assign_folds, format_with_error, score_folds

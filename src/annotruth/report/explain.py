@@ -73,11 +73,11 @@ class Explanation:
         """Return all of it as JSON types, with some rows of the table."""
         rows = self._table.slice(0, max_rows)
         return {
-            self.kind: _plain(self.id),
+            self.kind: to_json(self.id),
             "why": list(self.sentences),
-            "facts": {name: _plain(value) for name, value in self.facts.items()},
-            "distribution": {str(label): _plain(p) for label, p in self.distribution.items()},
-            "rows": [{k: _plain(v) for k, v in row.items()} for row in rows.to_pylist()],
+            "facts": {name: to_json(value) for name, value in self.facts.items()},
+            "distribution": {str(label): to_json(p) for label, p in self.distribution.items()},
+            "rows": [{k: to_json(v) for k, v in row.items()} for row in rows.to_pylist()],
             "n_rows": self._table.num_rows,
         }
 
@@ -296,8 +296,8 @@ def _cell(value: Any) -> str:
     return f"{value:.2f}" if isinstance(value, float) else shorten(str(value), 40)
 
 
-def _plain(value: Any) -> Any:
-    """Return a value as a JSON type; numbers with six digits."""
+def to_json(value: Any, digits: int = 6) -> Any:
+    """Return a value as a JSON type; numbers with some digits."""
     if isinstance(value, float):
-        return float(f"{value:.6g}") if np.isfinite(value) else None
+        return float(f"{value:.{digits}g}") if np.isfinite(value) else None
     return value if value is None or isinstance(value, bool | int | str) else str(value)

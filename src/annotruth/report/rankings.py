@@ -13,12 +13,7 @@ from annotruth.io.parse import load_table
 from annotruth.io.sources import file_named_in_errors
 from annotruth.kernels.arrays import Codes
 from annotruth.models.base_fit import SPAMMER_BELOW
-from annotruth.models.pairs.summary import (
-    leaders,
-    notices,
-    score_line,
-    side_line,
-)
+from annotruth.models.pairs.summary import leaders, notices, score_line, side_line
 from annotruth.models.result import RankFit
 from annotruth.observations.frames import as_arrow
 from annotruth.observations.pairs.table import LEFT, OUTCOMES, RIGHT, TIE
@@ -186,8 +181,7 @@ def _sides(fit: RankFit) -> Section:
     bias, low, high = fit.side_bias
     note = f"95% interval {low:+.2f} to {high:+.2f}; above 0 is in favor of the left item"
     rows.append(("Side bias of the crowd", f"{bias:+.2f}", note))
-    line = side_line(fit)
-    lead = Text(as_sentence(line or ""), "lead")
+    lead = Text(as_sentence(side_line(fit) or ""), "lead")
     return Section("sides", "Side bias", [lead, Facts(rows)])
 
 

@@ -29,7 +29,8 @@ from annotruth.models.result import Fit, is_fit
 from annotruth.models.storage import load
 from annotruth.observations import Labels
 from annotruth.observations.frames import as_arrow, from_arrow
-from annotruth.observations.options import ReadKeywords, ReadOptions, names_keywords
+from annotruth.observations.keywords import ReadKeywords
+from annotruth.observations.options import ReadOptions, names_keywords
 from annotruth.observations.truth import match_truth
 from annotruth.selection.choose import (
     Choice,

@@ -159,7 +159,12 @@ class SetModel(OptionsBase):
 
 def fit_sets(request: Any, data: Any) -> Fit:
     """Return the fit of answers, which may have been read already, as `annotruth.fit` was asked for."""
-    model, read = request.model, request.read
+    model, read, refused = request.model, request.read, dict(request.special)
+    if not isinstance(data, Labels):  # of answers that were read already, it was refused then
+        refused["annotator_prior"] = request.annotator_prior
+    for name, value in refused.items():
+        if value is not None:
+            raise InputError(f"{option(name)} is not for sets of labels: leave it out")
     if model in (None, SetModel.name):
         SetModel.check_options(request.options)
         model = SetModel(**request.options)

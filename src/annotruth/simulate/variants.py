@@ -13,8 +13,8 @@ from scipy.special import expit, logit, ndtr
 from annotruth.errors import InputError
 from annotruth.kernels.arrays import Codes, Floats
 from annotruth.observations import Labels, Scale
+from annotruth.observations.columns.questions import concat_questions
 from annotruth.observations.encode import decode_table, to_text
-from annotruth.observations.questions import concat_questions
 from annotruth.simulate.crowds import (
     CHOICES,
     Simulation,

@@ -16,13 +16,15 @@ def _said(labels):
     [
         {"id": 1, "annotations": ["a", "b"], "annotators": ["x", "y"]},
         {"id": 1, "annotations": "['a', 'b']", "annotators": "['x', 'y']"},
+        {"id": 1, "annotations": "['a' 'b']", "annotators": "['x' 'y']"},  # as NumPy prints them
+        {"ID": 1, "Annotations": ["a", "b"], "annotatorIds": ["x", "y"]},
         {"id": 1, "annotations": "a, b", "annotators": "x,y"},
         {"id": 1, "annotations": {"x": "a", "y": "b"}, "annotators": "x,y"},
         {"id": 1, "answers": [{"worker": "x", "label": "a"}, {"worker": "y", "label": "b"}]},
     ],
 )
 def test_lists_are_read_in_every_spelling(write, record):
-    rows = [record, {**record, "id": 2}]
+    rows = [record, {**record, next(iter(record)): 2}]
     expected = {(item, who, label) for item in (1, 2) for who, label in (("x", "a"), ("y", "b"))}
     for name, content in (
         ("l.json", json.dumps(rows)),

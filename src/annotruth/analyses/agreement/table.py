@@ -24,7 +24,8 @@ from annotruth.models.result import Fit, is_fit
 from annotruth.models.storage import load
 from annotruth.observations import Labels
 from annotruth.observations.frames import from_arrow
-from annotruth.observations.options import ReadKeywords, ReadOptions, names_keywords
+from annotruth.observations.keywords import ReadKeywords
+from annotruth.observations.options import ReadOptions, names_keywords
 from annotruth.observations.scale import parse_numbers
 
 _MAX_CATEGORIES = 256

@@ -38,7 +38,8 @@ from annotruth.kernels.arrays import Codes, Floats
 from annotruth.models.base_fit import SPAMMER_BELOW
 from annotruth.models.em import one_blas_thread
 from annotruth.models.result import Fit
-from annotruth.models.robust_gpm.class_results import ClassState, class_posterior, is_class_fit
+from annotruth.models.robust_gpm.class_results import ClassState, class_posterior
+from annotruth.models.robust_gpm.class_steps import is_class_fit
 from annotruth.models.robust_gpm.opinion_model import OpinionState, final_model
 from annotruth.observations import Labels
 

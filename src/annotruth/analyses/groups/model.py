@@ -27,12 +27,13 @@ from annotruth.models.robust_gpm.annotators import (
     annotator_results,
     serious_weights,
 )
-from annotruth.models.robust_gpm.class_results import ClassState, is_class_fit
+from annotruth.models.robust_gpm.class_results import ClassState
 from annotruth.models.robust_gpm.class_steps import (
     CLASS_TOL,
     AnnotatorCounts,
     ClassParameters,
     ClassSteps,
+    is_class_fit,
 )
 from annotruth.models.robust_gpm.model import RobustGPM
 from annotruth.models.robust_gpm.opinion_model import OpinionState, final_model

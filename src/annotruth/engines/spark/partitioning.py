@@ -28,9 +28,10 @@ from annotruth.engines.spark.labels import LabelPartition, SparkLabels, write_pa
 from annotruth.engines.spark.storage import SharedFolder
 from annotruth.errors import InputError, option
 from annotruth.observations import DuplicatePolicy, Labels, Scale, validate
-from annotruth.observations.build import decide_scale, warn_of_unused_times
+from annotruth.observations.build import decide_scale
+from annotruth.observations.columns.names import LABEL_ROLES, find_columns, warn_of_unused_times
 from annotruth.observations.encode import EncodedColumn, encode_column, encode_columns, match_ids
-from annotruth.observations.frames import LABEL_ROLES, as_arrow, as_numpy, find_columns
+from annotruth.observations.frames import as_arrow, as_numpy
 from annotruth.observations.layout import RowCodes, find_repeats
 from annotruth.observations.options import ReadOptions
 from annotruth.observations.truth import MatchedTruth, TruthTable, check_matches, read_truths

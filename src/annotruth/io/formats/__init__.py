@@ -28,8 +28,8 @@ _MODULES = {
     "doccano": "text_tools",
     "sureal": "sureal",
     "crowdflower": "crowdsourcing",
-    "zooniverse": "crowdsourcing",
-    "zooniverse-extracts": "platforms",
+    "zooniverse": "zooniverse",
+    "zooniverse-extracts": "zooniverse",
     "mturk": "crowdsourcing",
     "toloka": "crowdsourcing",
     "potato": "text_tools",
@@ -70,7 +70,7 @@ def recognise_glad(source: Source) -> ParsedLabels | None:
 
 def recognise(source: Source) -> ParsedLabels | None:
     """Read a file that is not a long table; return None if no format recognises it."""
-    from annotruth.observations.frames import LABEL_ROLES  # loads PyArrow
+    from annotruth.observations.columns.names import LABEL_ROLES  # loads PyArrow
 
     first = source.first
     is_flat = not isinstance(first.get("item"), dict | list)  # unlike a table by column

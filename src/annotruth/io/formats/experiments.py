@@ -8,7 +8,7 @@ from typing import Any
 from annotruth.errors import InputError, listed
 from annotruth.io.formats.source import Format, Record, Source
 from annotruth.io.formats.votes import FormAnswer, counted, labels_of
-from annotruth.observations.frames import KNOWN_NAMES, find_known, pass_column
+from annotruth.observations.columns.names import KNOWN_NAMES, find_known, pass_column
 from annotruth.observations.options import ParsedLabels
 
 _EMPTY = (None, "", "null")

@@ -9,7 +9,7 @@ from dataclasses import replace
 from annotruth.errors import InputError, listed
 from annotruth.io.formats.source import Format, Record, Source
 from annotruth.io.formats.votes import Votes, counted
-from annotruth.observations.frames import KNOWN_NAMES, find_known, pass_columns, spelling
+from annotruth.observations.columns.names import KNOWN_NAMES, find_known, pass_columns, spelling
 from annotruth.observations.options import ParsedLabels
 
 _MIN_COLUMNS = 3  # fewer may be questions

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import ast
-import json
-import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any, NamedTuple
@@ -13,7 +10,8 @@ from annotruth.errors import InputError, option, shown
 from annotruth.io.formats.source import Format, Record, Source
 from annotruth.io.formats.votes import Votes, check_scalar, counted, mapping, sequence
 from annotruth.io.json_lines import is_deep
-from annotruth.observations.frames import NAMES_OF
+from annotruth.observations.columns.names import NAMES_OF, spelling
+from annotruth.observations.columns.set_cells import parse_value
 from annotruth.observations.options import ParsedLabels
 
 _LABELS = (
@@ -25,6 +23,7 @@ _PEOPLE = (
     *("raters", "rater_ids", "users", "user_ids", "coders", "judges"),
 )
 _ITEMS = ("id", "uid", "idx", "item_id", "example_id", "text_id", "post_id", "sample_id", "item")
+_ANNOTATOR_NAMES, _LABEL_NAMES = (set(map(spelling, NAMES_OF[r])) for r in ("annotator", "label"))
 
 
 class _Fields(NamedTuple):
@@ -36,14 +35,16 @@ class _Fields(NamedTuple):
 
 
 def _spelled(names: Iterable[str]) -> dict[str, str]:
-    return {re.sub(r"[\s-]+", "_", str(name).strip().lower()): name for name in names}
+    return {spelling(name): name for name in names}
 
 
 def _find(record: Mapping[str, Any]) -> _Fields | None:
     """Return the fields that hold labels, by names that are unmistakable."""
     names = _spelled(record)
-    known = [names[name] for name in _LABELS if name in names]
-    people = [names[name] for name in _PEOPLE if name in names]
+    known, people = (
+        [names[name] for name in map(spelling, some) if name in names]
+        for some in (_LABELS, _PEOPLE)
+    )
     for name in known:
         value = _loaded(record[name])
         beside = next((each for each in people if each != name), "")
@@ -56,8 +57,8 @@ def _find(record: Mapping[str, Any]) -> _Fields | None:
             continue
         if all(isinstance(one, dict) for one in value):
             inner = _spelled(value[0])
-            who = next((inner[n] for n in inner if n in NAMES_OF["annotator"]), "")
-            label = next((inner[n] for n in inner if n in NAMES_OF["label"]), "")
+            who = next((inner[n] for n in inner if n in _ANNOTATOR_NAMES), "")
+            label = next((inner[n] for n in inner if n in _LABEL_NAMES), "")
             if who and label:
                 return _Fields(name, who, label)
         elif beside and isinstance(_loaded(record[beside]), list):
@@ -75,14 +76,8 @@ def _loaded(cell: Any) -> Any:
         return cell
     if cell.lstrip()[0] not in "[{":
         return [part.strip() for part in cell.split(",")]
-    try:
-        value = json.loads(cell)
-    except (ValueError, RecursionError):
-        try:
-            value = ast.literal_eval(cell)
-        except (ValueError, SyntaxError, MemoryError, RecursionError):
-            return cell
-    return cell if is_deep([value]) else value
+    value = parse_value(cell.strip())
+    return cell if value is None or is_deep([value]) else value
 
 
 def _records(source: Source) -> Iterator[tuple[Any, Record]]:
@@ -97,7 +92,9 @@ def _records(source: Source) -> Iterator[tuple[Any, Record]]:
         source.check_cells()
         rows = source.table(list(source.names)).to_pylist()
     names = _spelled(rows[0] if rows else ())
-    name = source.columns.get("item") or next((names[n] for n in _ITEMS if n in names), None)
+    name = source.columns.get("item") or next(
+        (names[n] for n in map(spelling, _ITEMS) if n in names), None
+    )
     for number, row in enumerate(rows, start=1):
         yield number if name is None else row.get(name), row
 
@@ -114,7 +111,7 @@ def _first(source: Source) -> Record:
     """Return the first record, whether of a table, a list or an object of objects."""
     if source.kind == "json":
         return next(iter((_by_key(source) or {"": source.first}).values()))
-    if not set(_spelled(source.names)) & set(_LABELS):
+    if not set(_spelled(source.names)) & set(map(spelling, _LABELS)):
         return {}
     if source.from_text:
         rows = source.rows[1:2]

@@ -8,7 +8,7 @@ from typing import Any
 from annotruth.errors import InputError, option, shown
 from annotruth.io.formats.plain import read_rows
 from annotruth.io.formats.source import Format, Record, Source
-from annotruth.observations.frames import LABEL_ROLES, find_columns
+from annotruth.observations.columns.names import LABEL_ROLES, find_columns
 from annotruth.observations.options import ParsedLabels
 
 

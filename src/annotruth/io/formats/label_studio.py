@@ -27,7 +27,8 @@ from annotruth.io.formats.votes import (
     with_note,
 )
 from annotruth.io.json_lines import is_deep
-from annotruth.observations.frames import check_further_columns, make_column
+from annotruth.observations.columns.names import check_further_columns
+from annotruth.observations.frames import make_column
 from annotruth.observations.options import ALL_QUESTIONS, ParsedLabels
 from annotruth.observations.pairs.build import ParsedComparisons
 from annotruth.observations.pairs.columns import find_pair_columns

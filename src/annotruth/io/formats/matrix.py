@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 from annotruth.errors import InputError, listed, option
 from annotruth.io.formats.source import Format, Source
 from annotruth.io.formats.votes import counted
-from annotruth.observations.frames import NAMES_OF, as_numpy, make_column
+from annotruth.observations.columns.names import NAMES_OF
+from annotruth.observations.frames import as_numpy, make_column
 from annotruth.observations.options import ParsedLabels
 from annotruth.observations.validate import (
     NOT_AVAILABLE,

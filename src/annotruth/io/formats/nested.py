@@ -263,10 +263,8 @@ def _read_nested(source: Source, *, name: str) -> ParsedLabels:
         if annotators_first(data) is None:
             refuse_open_order(data)
     votes = Votes()
-    for outer, labels in data.items():
-        for inner, label in labels.items():
-            item, annotator = (outer, inner) if name == BY_ITEM else (inner, outer)
-            votes.add(item, annotator, label)
+    for row in nested_rows(data, name):
+        votes.add(*row)
     return replace(votes.parsed("JSON", describe_order(data, name)), from_text=True)
 
 

@@ -19,16 +19,16 @@ from annotruth.io.formats.matrix import normalise
 from annotruth.io.formats.nested import is_nested
 from annotruth.io.formats.source import Format, Record, Source
 from annotruth.io.formats.votes import Votes, counted, mapping
-from annotruth.observations.build import find_time_columns, is_platform_export
-from annotruth.observations.encode import encode_column
-from annotruth.observations.frames import (
+from annotruth.observations.columns.names import (
     LABEL_ROLES,
-    as_arrow,
     describe_columns,
     find_columns,
+    find_time_columns,
     is_known_name,
-    make_column,
+    is_platform_export,
 )
+from annotruth.observations.encode import encode_column
+from annotruth.observations.frames import as_arrow, make_column
 from annotruth.observations.options import ParsedLabels
 from annotruth.observations.scale import parse_numbers
 from annotruth.observations.validate import describe_unavailable, not_available

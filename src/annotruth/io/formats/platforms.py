@@ -12,7 +12,6 @@ from annotruth.io.formats.source import Format, Record, Source
 from annotruth.io.formats.votes import (
     FormAnswer,
     check_scalar,
-    chosen,
     counted,
     labels_of,
     mapping,
@@ -221,33 +220,6 @@ def _read_lighttag(source: Source) -> ParsedLabels:
     return labels_of(answers, source, counted(len(examples), "example"))
 
 
-# Zooniverse's extracts of panoptes aggregation: one column per answer.
-
-_EXTRACT = {"classification_id", "subject_id", "task", "extractor"}
-_DATA, _VERSION = "data.", "data.aggregation_version"
-
-
-def _read_extracts(source: Source) -> ParsedLabels:
-    names = [name for name in source.names if name.startswith(_DATA) and name != _VERSION]
-    if not set(source.names) >= _EXTRACT or not names:
-        raise InputError("these are no extracts of questions: give the classification export")
-    rows = source.table(list(source.names)).to_pylist()
-    task = chosen((row["task"] for row in rows), source.read.question, "task")
-    answers = [
-        FormAnswer(
-            row["subject_id"],
-            row.get("user_name") or row.get("user_id"),
-            task,
-            [name.removeprefix(_DATA) for name in names if row[name] not in (None, "", "0", 0)],
-            {"time": row.get("created_at")},
-        )
-        for row in rows
-        if row["task"] == task
-    ]
-    note = counted(len(rows), "classification")
-    return labels_of(answers, source, note, from_text=source.from_text)
-
-
 # Rayyan: articles whose notes have the decision of each reviewer.
 
 _INCLUSION = re.compile(r'RAYYAN-INCLUSION:\s*\{((?:\s*"[^"]*"\s*=>\s*"[^"]*"\s*,?)*)\s*\}')
@@ -293,11 +265,5 @@ FORMATS = (
     ),
     Format("kili", "Kili export", _recognise_kili, _read_kili),
     Format("lighttag", "LightTag export", _recognise_lighttag, _read_lighttag),
-    Format(
-        "zooniverse-extracts",
-        "Zooniverse extracts",
-        lambda source: set(source.names) >= _EXTRACT,
-        _read_extracts,
-    ),
     Format("rayyan", "Rayyan articles", _recognise_rayyan, _read_rayyan),
 )

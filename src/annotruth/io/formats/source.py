@@ -17,7 +17,8 @@ from annotruth.errors import InputError, listed, shown
 from annotruth.io.batches import read_columns, read_first_rows, read_header
 from annotruth.io.content import ContentKind, FileContent, check_utf8
 from annotruth.io.json_lines import check_object_size, describe_fault, is_deep
-from annotruth.observations.frames import pass_column
+from annotruth.observations.columns.names import pass_column
+from annotruth.observations.frames import ChooseColumns, records_to_arrow
 from annotruth.observations.options import ParsedLabels, ReadOptions
 from annotruth.observations.pairs.build import ParsedComparisons
 
@@ -136,6 +137,10 @@ class Source:
                     f"{where} is {shown(record)}, which is not an object: export the file again"
                 )
             yield record
+
+    def record_table(self, choose: ChooseColumns | None = None) -> pa.Table:
+        """Return the objects of a JSON file as a table, with all columns or those chosen."""
+        return records_to_arrow(list(self.records()), choose)
 
     @cached_property
     def unnamed_table(self) -> pa.Table:

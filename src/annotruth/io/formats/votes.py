@@ -14,10 +14,11 @@ import pyarrow as pa
 from annotruth import errors
 from annotruth.errors import InputError, listed, option, shown
 from annotruth.io.formats.source import Record, Source
-from annotruth.observations.candidates import describe_others, label_candidates
-from annotruth.observations.frames import TIME_ROLES, ColumnsNotFoundError, make_column
+from annotruth.observations.columns.candidates import describe_others, label_candidates
+from annotruth.observations.columns.names import TIME_ROLES, ColumnsNotFoundError
+from annotruth.observations.columns.questions import QuestionsFoundError, take_all_questions
+from annotruth.observations.frames import make_column
 from annotruth.observations.options import ALL_QUESTIONS, ParsedLabels
-from annotruth.observations.questions import QuestionsFoundError
 
 JOINED = " + "
 """What is between several choices in one category (`category_of`)."""
@@ -241,8 +242,8 @@ def chosen(names: Iterable[str], wanted: str | None, what: str) -> str:
         raise InputError(f"there is no {what} with a label: nothing to fit")
     if len(known) > 1:
         raise InputError(
-            f"there are several {what}s, {listed(known)}: {pass_question(known[0])}; fit takes all "
-            f"of them with {option('question', ALL_QUESTIONS)}"
+            f"there are several {what}s, {listed(known)}: {pass_question(known[0])}; "
+            f"{take_all_questions()}"
         )
     return known[0]
 
@@ -283,8 +284,7 @@ def choose_question(
         f" and {len(found) - 3:,} more" if len(found) > 3 else ""
     )
     message = (
-        f"{problem}: {pass_question(*(each.name for each in found[:3]))}; fit takes all of them with "
-        f"{option('question', ALL_QUESTIONS)}"
+        f"{problem}: {pass_question(*(each.name for each in found[:3]))}; {take_all_questions()}"
     )
     raise ColumnsNotFoundError(f"{message}; {note}" if note else message, problem)
 

@@ -16,7 +16,7 @@ from annotruth.kernels.arrays import Codes, Floats, reduce_rows
 from annotruth.models.base import EMEstimator
 from annotruth.models.base_fit import Column, Verdict
 from annotruth.models.distribution import likely_sets, mixed_confusion, score_interval
-from annotruth.models.em import History, ProgressCallback, run_em
+from annotruth.models.em import History, ProgressCallback
 from annotruth.models.evidence.chance import Folds, label_shares
 from annotruth.models.evidence.classifier import Calibration, choose_calibration, not_used
 from annotruth.models.evidence.dependent_annotators import (
@@ -48,7 +48,6 @@ from annotruth.models.robust_gpm.class_results import (
     with_annotators,
 )
 from annotruth.models.robust_gpm.class_steps import (
-    CLASS_TOL,
     AnnotatorCounts,
     ClassParameters,
     ClassSteps,
@@ -166,8 +165,7 @@ class RightLabelModel:
         warn: bool = True,
     ) -> tuple[ClassParameters, History]:
         """Run EM; with a warning at the cap if the parameters are those of the result."""
-        loop = self.estimator.loop().scaled(CLASS_TOL, plain=True)
-        return run_em(steps, start, loop, progress=progress, warn=warn)
+        return steps.run_em(start, self.estimator.loop(), progress, warn=warn)
 
     def _fit_chance(self, labels: LabelSummary, session: Session) -> Fit:
         """Fit labels that agree no better than chance: nothing is learned from them.

@@ -151,11 +151,6 @@ class ClassState:
         )
 
 
-def is_class_fit(fit: Fit) -> bool:
-    """Whether every item has one right label in a fit of RobustGPM."""
-    return "state_prior" in fit.parameters
-
-
 def final_state(
     steps: ClassSteps, parameters: ClassParameters, choice: HeldOutChoice, verdict: Verdict | None
 ) -> ClassState:

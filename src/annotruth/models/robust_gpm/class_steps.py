@@ -12,13 +12,14 @@ import numpy as np
 from annotruth.engines import Input, Pass, Session, Sum
 from annotruth.kernels.arrays import Floats, map_slices, sum_over_annotators
 from annotruth.kernels.shared import AGREEMENT_BINS, NEVER
-from annotruth.models.em import Monitor
+from annotruth.models.em import EMLoop, History, Monitor, ProgressCallback, run_em
 from annotruth.models.latent_classes import (
     POSTERIOR_INPUTS,
     ExpectedCounts,
     normalise_log_weights,
     one_coin_confusion,
 )
+from annotruth.models.result import Fit
 from annotruth.models.robust_gpm.states import StrategySteps, TrueClasses, weighted_confusion
 from annotruth.models.robust_gpm.strategies import (
     MIN_PROBABILITY,
@@ -192,6 +193,17 @@ class ClassSteps(StrategySteps):
         )
         return self.m_step(old, counts), monitor
 
+    def run_em(
+        self,
+        start: ClassParameters,
+        loop: EMLoop,
+        progress: ProgressCallback | None = None,
+        *,
+        warn: bool = True,
+    ) -> tuple[ClassParameters, History]:
+        """Run EM without acceleration, until the objective changes by less than the tolerance of classes."""
+        return run_em(self, start, loop.scaled(CLASS_TOL, plain=True), progress=progress, warn=warn)
+
     def e_step(self, parameters: ClassParameters) -> tuple[ExpectedCounts, float]:
         """Compute the items' posteriors; return their sums and the log-likelihood."""
         held = {} if self._held == NEVER else {"held": self._held}
@@ -276,3 +288,8 @@ class ClassSteps(StrategySteps):
     def acceleration(self) -> Squarem[ClassParameters]:
         """Raise: few steps are needed, and none is extrapolated."""
         raise NotImplementedError
+
+
+def is_class_fit(fit: Fit) -> bool:
+    """Whether every item has one right label in a fit of RobustGPM."""
+    return "state_prior" in fit.parameters

@@ -18,12 +18,8 @@ from annotruth.models.registry import Capabilities
 from annotruth.models.result import Fit
 from annotruth.models.robust_gpm import readouts
 from annotruth.models.robust_gpm.class_model import RightLabelModel
-from annotruth.models.robust_gpm.class_results import (
-    class_latent_classes,
-    class_log_odds,
-    is_class_fit,
-)
-from annotruth.models.robust_gpm.class_steps import ClassSteps
+from annotruth.models.robust_gpm.class_results import class_latent_classes, class_log_odds
+from annotruth.models.robust_gpm.class_steps import ClassSteps, is_class_fit
 from annotruth.models.robust_gpm.opinion_model import OpinionModel, OpinionState, final_model
 from annotruth.models.robust_gpm.opinions import adjacent_ratio
 from annotruth.models.robust_gpm.pooling import (
@@ -251,7 +247,7 @@ class RobustGPM(EMEstimator):
         if labels.n_categories > _MAX_ORDINAL_CLASSES:
             return False
         steps = ClassSteps(TrueClasses(labels), session)
-        parameters, _ = RightLabelModel(self).run_em(steps, steps.start(), warn=False)
+        parameters, _ = steps.run_em(steps.start(), self.loop(), warn=False)
         limit = min(_MAX_ADJACENT_RATIO, adjacent_ratio(labels.n_categories))
         return steps.items.max_adjacent_ratio(parameters) < limit
 

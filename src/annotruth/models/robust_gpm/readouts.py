@@ -23,10 +23,9 @@ from annotruth.models.robust_gpm.class_results import (
     ClassState,
     class_posterior,
     final_state,
-    is_class_fit,
     item_posterior,
 )
-from annotruth.models.robust_gpm.class_steps import AnnotatorCounts, ClassSteps
+from annotruth.models.robust_gpm.class_steps import AnnotatorCounts, ClassSteps, is_class_fit
 from annotruth.models.robust_gpm.opinion_model import (
     OpinionModel,
     OpinionState,

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from annotruth.errors import InputError, LabelsError, function, listed, shorten
-from annotruth.observations.frames import (
+from annotruth.observations.columns.names import (
     KNOWN_NAMES,
     LABEL_ROLES,
     ColumnsNotFoundError,

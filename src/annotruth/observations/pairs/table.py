@@ -18,7 +18,8 @@ from annotruth.observations import validate
 from annotruth.observations.arrays import LocalObservations
 from annotruth.observations.encode import concat_columns, decode_table
 from annotruth.observations.frames import as_arrow, default_frame
-from annotruth.observations.options import ReadKeywords, ReadOptions, names_keywords
+from annotruth.observations.keywords import ReadKeywords
+from annotruth.observations.options import ReadOptions, names_keywords
 
 LEFT, RIGHT, TIE = 0, 1, 2
 """The codes of the outcomes."""

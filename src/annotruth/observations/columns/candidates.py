@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from annotruth.errors import listed
-from annotruth.observations.evidence import (
+from annotruth.observations.columns.evidence import (
     LINK,
     MIN_ROWS,
     NAME_WORDS,
@@ -20,7 +20,7 @@ from annotruth.observations.evidence import (
     table_columns,
     words_of,
 )
-from annotruth.observations.frames import KNOWN_NAMES, LABEL_ROLES, find_known
+from annotruth.observations.columns.names import KNOWN_NAMES, LABEL_ROLES, find_known
 from annotruth.observations.pairs.columns import NO_ANNOTATOR
 
 CANDIDATE_ROWS = 20_000

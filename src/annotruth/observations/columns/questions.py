@@ -9,10 +9,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from annotruth.errors import InputError, listed
+from annotruth.errors import InputError, listed, option
+from annotruth.observations.columns.names import KNOWN_NAMES, find_known, pass_column
 from annotruth.observations.encode import concat_columns, restore_text, to_text
-from annotruth.observations.frames import KNOWN_NAMES, as_arrow, find_known, pass_column
-from annotruth.observations.options import ReadOptions
+from annotruth.observations.frames import as_arrow
+from annotruth.observations.options import ALL_QUESTIONS, ReadOptions
 from annotruth.observations.scale import to_plain
 from annotruth.observations.validate import missing
 
@@ -28,6 +29,11 @@ class QuestionsFoundError(Exception):
 
     def __init__(self, names: Iterable[str]) -> None:
         self.names = list(dict.fromkeys(names))
+
+
+def take_all_questions() -> str:
+    """Return what to do, in a message, to fit each of several questions."""
+    return f"fit takes all of them with {option('question', ALL_QUESTIONS)}"
 
 
 def without_question_column(read: ReadOptions) -> ReadOptions:

@@ -7,6 +7,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple
@@ -68,18 +69,20 @@ def parse_list(text: str) -> list[Any] | None:
     text = text.strip()
     if not (text.startswith("[") and text.endswith("]")) or len(text) > _LONGEST:
         return None
-    found: Any = None
-    try:
-        found = json.loads(text)
-    except (ValueError, RecursionError):
-        if _NO_COMMA.search(text):
-            return [one or other for one, other in _QUOTED.findall(text)]
-        try:
-            found = ast.literal_eval(text)
-        except (ValueError, SyntaxError, RecursionError, MemoryError):
-            return None
+    found = parse_value(text)
     is_flat = isinstance(found, list) and all(isinstance(each, _SCALAR) for each in found)
     return found if is_flat else None
+
+
+def parse_value(text: str) -> Any:
+    """Return the value of a text as JSON or Python write it, or NumPy a list; None for other texts."""
+    with suppress(ValueError, RecursionError):
+        return json.loads(text)
+    if text.startswith("[") and _NO_COMMA.search(text):
+        return [one or other for one, other in _QUOTED.findall(text)]
+    with suppress(ValueError, SyntaxError, RecursionError, MemoryError):
+        return ast.literal_eval(text)
+    return None
 
 
 def find_separator(values: Sequence[str]) -> tuple[str | None, str | None]:

@@ -14,8 +14,9 @@ from numpy.typing import NDArray
 
 from annotruth.errors import counted, shorten
 from annotruth.observations import validate
+from annotruth.observations.columns.names import KNOWN_NAMES, LABEL_ROLES, find_known
 from annotruth.observations.encode import encode_column, to_text
-from annotruth.observations.frames import KNOWN_NAMES, LABEL_ROLES, find_known, is_list
+from annotruth.observations.frames import is_list
 from annotruth.observations.scale import is_text, parse_numbers, to_plain
 
 N_EXAMPLES = 3

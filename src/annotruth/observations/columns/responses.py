@@ -10,13 +10,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from annotruth.errors import InputError, listed, shown
-from annotruth.observations.build import find_time_columns
-from annotruth.observations.candidates import label_candidates
+from annotruth.observations.columns.candidates import label_candidates
+from annotruth.observations.columns.names import find_columns, find_time_columns
+from annotruth.observations.columns.questions import QuestionsFoundError
 from annotruth.observations.covariates import to_array
 from annotruth.observations.encode import to_text
-from annotruth.observations.frames import as_numpy, find_columns
+from annotruth.observations.frames import as_numpy
 from annotruth.observations.options import ALL_QUESTIONS, ReadOptions
-from annotruth.observations.questions import QuestionsFoundError
 from annotruth.observations.scale import to_plain
 from annotruth.observations.validate import missing
 
