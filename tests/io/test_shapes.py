@@ -207,3 +207,10 @@ def test_fits_and_estimators_take_them():
     assert at.fit(WIDE, "dawid-skene").items().equals(expected)
     assert at.DawidSkene().fit(WIDE).result_.items().equals(expected)
     assert at.fit(MATRIX, "majority").items()["item"].tolist() == [0, 1, 2, 3]
+
+
+@pytest.mark.parametrize("name", ["gold", "Majority vote", "mean"])
+def test_columns_of_truths_and_means_are_no_annotators(rows_of, name):
+    labels = Labels.of(WIDE.assign(**{name: [1, 2, 1, 2]}))
+    assert rows_of(labels) == NAMED
+    assert f"not {name}, by name" in labels.read_as

@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 from narwhals.exceptions import DuplicateError
 
 from annotruth.errors import InputError, listed, shown
-from annotruth.io.formats.matrix import cells_agree, cells_overlap, unpivot
+from annotruth.io.formats.matrix import cells_agree, cells_overlap, summary_columns, unpivot
 from annotruth.io.formats.nested import (
     BY_ANNOTATOR,
     BY_ITEM,
@@ -142,6 +142,8 @@ def _from_frame(frame: nw.DataFrame[Any], native: Any, read: ReadOptions) -> Par
     known = set(spelling.values()) & (NAMES_OF["annotator"] | NAMES_OF["label"])
     of_items = [name for name, text in spelling.items() if text in _ITEM_NAMES]
     annotators = [name for name in frame.columns if name not in of_items]
+    summaries = summary_columns(annotators)
+    annotators = [name for name in annotators if name not in summaries]
     if read.columns or known or len(of_items) > 1 or len(annotators) < 2:
         return None
     if len(frame) < 2:  # one row does not show that columns hold labels of one scale
@@ -160,7 +162,9 @@ def _from_frame(frame: nw.DataFrame[Any], native: Any, read: ReadOptions) -> Par
         items = make_column("item", frame.get_column(of_items[0]).to_list())
     else:
         items = make_column("item", list(range(len(frame))) if index is None else index)
-    return _unpivot(columns, items, annotators, read)
+    parsed = _unpivot(columns, items, annotators, read)
+    names = ", ".join(map(str, summaries))
+    return replace(parsed, notes=(f"not {names}, by name",)) if summaries else parsed
 
 
 def _index_of_items(frame: Any) -> list[Any] | None:

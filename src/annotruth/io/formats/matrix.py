@@ -152,8 +152,7 @@ def _find_abstentions(
     return abstained
 
 
-# With names: one row per item and one column per annotator, or transposed. The items may have no
-# names, as when a frame of labels by annotator is written without its index.
+# With names: one row per item and one column per annotator, or transposed. Items may have no names.
 
 _ITEMS, _ANNOTATORS = NAMES_OF["item"] | {"stimuli", "id", "index"}, NAMES_OF["annotator"]
 _LABELS = NAMES_OF["label"] | {"stars"}
@@ -278,14 +277,18 @@ def _read_numbered(source: Source) -> ParsedLabels:
     )
 
 
+def summary_columns(names: Sequence[Any]) -> list[Any]:
+    """Return the columns beside those of annotators that hold truths, means and the like, by name."""
+    found = [name for name in names if _spelling(str(name)) in _SUMMARIES]
+    return found if len(names) - len(found) > 1 else []
+
+
 def _read_named(source: Source, *, transposed: bool) -> ParsedLabels:
     if len(source.names) < 3:
         raise InputError("a matrix has a column of names and at least two of labels")
     names = list(source.names)
-    summaries = [name for name in names[1:] if _spelling(name) in _SUMMARIES]
     is_asked = transposed or source.read.input_format is not None
-    if is_asked or len(names) - len(summaries) < 3:
-        summaries = []
+    summaries = [] if is_asked else summary_columns(names[1:])
     names = [name for name in names if name not in summaries]
     table = source.table(names)
     rows, across = ("annotators", "items") if transposed else ("items", "annotators")
