@@ -64,6 +64,7 @@ _FOLDERS = {
 }
 _GENERATOR = b'<meta name="generator" content="annotruth">'
 _HEAD_BYTES = 4096
+_PART_TIME = (1980, 1, 31, 0, 0, 0)
 _DATA = re.compile(r"data-[0-9a-f]{16}")  # the files of a saved fit
 _OTHER_SUFFIXES = (".tsv", ".txt", ".xls", ".jsonl", ".html", ".arrow", ".feather", ".gz", ".zip")
 
@@ -262,12 +263,14 @@ def _is_unchanged_workbook(path: Path) -> bool:
     try:
         with zipfile.ZipFile(path) as archive, archive.open("docProps/core.xml") as file:
             core = file.read(_HEAD_BYTES).decode()
+            times = {entry.date_time for entry in archive.infolist()}
     except (OSError, KeyError, ValueError, zipfile.BadZipFile):
         return False
     tags = ("dc:creator", "cp:lastModifiedBy", "dcterms:created", "dcterms:modified")
     found = [re.search(f"<{tag}[^>]*>([^<]*)<", core) for tag in tags]
     author, editor, created, modified = (each and each[1] for each in found)
-    return author == editor == "annotruth" and created == modified
+    # XlsxWriter gives all parts the same time; others give the current one, or change the editor.
+    return author == editor == "annotruth" and created == modified and times == {_PART_TIME}
 
 
 def _columns_as_written(path: Path) -> set[str]:
