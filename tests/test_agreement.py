@@ -154,6 +154,15 @@ def test_agreement_is_of_one_label_per_answer(rows, words):
         at.agreement(found)
 
 
+def test_perfect_agreement_on_a_rare_class_says_little():
+    rows = [(e, s, "rare" if e == 0 else "usual") for e in range(20) for s in range(3)]
+    found = at.agreement(rows)
+    share, kappa = (found.value(name) for name in ("percent agreement", "Fleiss' kappa"))
+    assert share[:2] == (1.0, pytest.approx(0.025 ** (1 / 20)))
+    assert kappa[0] == pytest.approx(1.0)
+    assert kappa[1] == pytest.approx(max(1 - (1 - share[1]) / (1 - 0.95**2 - 0.05**2), -1))
+
+
 def test_intervals_are_for_other_items_and_people():
     rng = np.random.default_rng(2)
     hits = 0

@@ -47,14 +47,20 @@ def jackknife_variance(values: Floats, counts: Codes | None = None) -> float:
     return float(weight @ (z - weight @ z / n) ** 2 * (n - 1.0) / n)
 
 
-def interval(value: float, variances: Variances, least: float = -1.0) -> Interval:
-    """Return the interval of a coefficient, which is at least ``least``."""
+def interval(
+    value: float, variances: Variances, least: float = -1.0, chance: float = 0.0
+) -> Interval:
+    """Return the interval of a coefficient, which is at least ``least``.
+
+    ``chance`` is the probability that two labels are equal by chance, for a coefficient beyond chance.
+    """
     if not np.isfinite(value):
         return Interval(None, None, None)
     if value >= 1.0 - _TINY:
-        # No two labels of an item differ. If two of an item differed with the probability 1 - x, that
-        # would happen so with a probability of 0.025.
-        return Interval(float(_TAIL ** (1.0 / max(variances.n_items, 1))), 1.0, "items")
+        # No two labels of an item differ. If a share e of the items had labels by chance, n items would
+        # be so with the probability (1 - e (1 - chance))^n, which is 0.025 at the lower end.
+        differ = 1.0 - _TAIL ** (1.0 / max(variances.n_items, 1))
+        return Interval(float(max(1.0 - differ / (1.0 - chance), least)), 1.0, "items")
     if not np.isfinite(variances.items) or variances.n_items < 2:
         return Interval(None, None, None)
     total, smallest = variances.items, variances.n_items

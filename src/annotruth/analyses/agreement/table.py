@@ -176,7 +176,9 @@ def agreement_of(data: Labels, *, same_people: bool = False) -> AgreementTable:
             f"{again.n_repeated:,} labels repeat one of the same annotator: the first of each counts "
             "between annotators"
         )
-    entries = [row.entry(same_people=same_people) for row in rows]
+    chance = float(((np.bincount(between.category) / len(between.category)) ** 2).sum())
+    chance = chance if chance < 1.0 else 0.0  # nothing but AC1 is defined then, whose chance is 0
+    entries = [row.entry(chance, same_people=same_people) for row in rows]
     return AgreementTable(
         data, pa.Table.from_pylist(entries, pa.schema(_COLUMNS.items())), tuple(notes)
     )
@@ -191,10 +193,11 @@ class _Row(NamedTuple):
     variances: Variances
     size: Mapping[str, int]
 
-    def entry(self, *, same_people: bool) -> dict[str, Any]:
-        """Return the row with its interval."""
+    def entry(self, chance: float, *, same_people: bool) -> dict[str, Any]:
+        """Return the row with its interval; ``chance`` is that two labels are equal."""
         variances = self.variances._replace(people=np.nan) if same_people else self.variances
-        low, high, over = interval(self.value, variances, 0.0 if "percent" in self.name else -1.0)
+        limits = (0.0, 0.0) if "percent" in self.name else (-1.0, chance)
+        low, high, over = interval(self.value, variances, *limits)
         value = self.value if np.isfinite(self.value) else None
         columns = (self.name, self.weights, value, low, high)
         return dict(zip(_COLUMNS, columns, strict=False)) | {**self.size, "interval_over": over}
